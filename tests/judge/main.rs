@@ -1,4 +1,5 @@
-//! Labels: the detectors against trajectories that were labelled by hand, and the model judge against an endpoint.
+//! Labels: the detectors against trajectories with labels by hand, and the model judge against an
+//! endpoint.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
 #![allow(missing_debug_implementations, reason = "tests print what they compare")]

@@ -20,7 +20,7 @@ use super::clock::TestClock;
 use super::endpoint::{Answer, Server};
 use super::table::cases;
 
-/// The trajectory of this name, which has five steps.
+/// Name of a trajectory with five steps.
 const LOOP: &str = "make without a rule, three times";
 
 const GOOD: &str = r#"{"labels": [
@@ -32,7 +32,8 @@ fn trajectory(name: &str) -> (TrajectoryRecord, Vec<Vec<Shown>>) {
     cases().iter().find(|case| case.name == name).unwrap().recorded()
 }
 
-/// A server that replies with these texts: the first to the request, the next to the corrected request.
+/// A server that replies with these texts: the first one to the request, the second one to the
+/// corrected request.
 async fn server(texts: [&str; 2]) -> Server {
     let texts = texts.map(str::to_owned);
     Server::start(move |body, _| {
@@ -72,7 +73,7 @@ fn texts() -> PromptSet {
 
 struct Asked {
     judgement: Result<Judgement, JudgeError>,
-    /// Bodies of the requests.
+    /// Bodies of all requests.
     requests: Vec<Value>,
 }
 
@@ -85,7 +86,7 @@ async fn ask(texts_of_server: [&str; 2], record: &TrajectoryRecord, shown: &[Vec
     Asked { judgement, requests: server.seen().into_iter().map(|seen| seen.body).collect() }
 }
 
-/// The result for these replies: labels with their turns, or a part of the error; and the number of requests.
+/// Rows: the replies; the labels with their turns, or a part of the error; the number of requests.
 async fn check(replies: [&str; 2], expected: Result<&[(Label, &[usize])], &str>, requests: usize) {
     let (record, shown) = trajectory(LOOP);
     let asked = ask(replies, &record, &shown).await;
@@ -113,14 +114,14 @@ async fn replies() {
     let nothing = r#"{"labels": []}"#;
     check([GOOD, ""], Ok(both), 1).await;
     check([nothing, ""], Ok(&[]), 1).await;
-    // JSON in any form of wrapping.
+    // JSON within other text.
     let fenced = format!("Here is what I found:\n```json\n{GOOD}\n```\nThat is all.");
     check([&fenced, ""], Ok(both), 1).await;
     check([&format!("{GOOD} I hope this helps."), ""], Ok(both), 1).await;
-    // Order of fields, and steps out of order or named twice.
+    // Fields in another order, steps in another order, and a step twice.
     let shuffled = r#"{"labels": [{"why": "So.", "steps": [3, 1, 2, 1], "label": "mechanical_loop"}]}"#;
     check([shuffled, ""], Ok(&both[..1]), 1).await;
-    // A label that is named twice.
+    // A label that comes twice.
     let twice = r#"{"labels": [{"label": "mechanical_loop", "steps": [1, 2], "why": "A."},
                                {"label": "mechanical_loop", "steps": [3, 2], "why": "B."}]}"#;
     check([twice, ""], Ok(&both[..1]), 1).await;
@@ -191,11 +192,11 @@ async fn long_texts_keep_their_end() {
         format!(r#"{{"labels": [{{"label": "context_drift", "steps": [{step}], "why": "So."}}]}}"#)
     };
     let asked = ask([&names(100), &names(200)], &record, &shown).await;
-    // A step that was not shown is no evidence.
+    // A step that the judge was not shown is no evidence.
     assert_eq!(asked.requests.len(), 2);
     assert_eq!(asked.judgement.unwrap().labels[&Label::ContextDrift].turns, [199]);
     let text = asked.requests[0]["messages"][1]["content"].as_str().unwrap();
-    // Quotation marks and omission notes are extra.
+    // Marks of quotation and of omission are extra.
     assert!(text.len() < TASK_BYTES + WHOLE_BYTES + 1_000, "{}", text.len());
     assert!(text.contains("The agent made 200 steps."));
     assert!(
@@ -252,7 +253,7 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     assert_eq!(server.requests(), 1);
     assert_eq!(read_judgement(&store, &rollout).unwrap().as_ref(), Some(&first));
 
-    // Another judge has its own record.
+    // Another judge has a record of its own.
     let huge = models(settings(&server, "huge", ""), &store);
     let second = judge_once(&huge, &texts, &store, &rollout, unit, subject).await.unwrap();
     assert_eq!(server.requests(), 2);
@@ -264,7 +265,7 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     };
     assert_eq!(files(), 2);
 
-    // The same judge with another result: the first one is kept.
+    // The same judge with another result: its first judgement stays.
     let changed = Judgement { judge: first.judge.clone(), labels: std::collections::BTreeMap::new() };
     commit_judgement(&store, &rollout, &changed).unwrap();
     assert_eq!(by(&tiny), Some(first));
@@ -286,7 +287,7 @@ fn of_several_judges_the_one_that_judged_most_counts() {
         let all = Judgements::read(&store).unwrap();
         all.of(&key(rollout)).map(|judgement| judgement.judge.model.clone())
     };
-    // Two each: the last by name.
+    // Both have judged two rollouts, so the last name counts.
     assert_eq!(judge_of("a").as_deref(), Some("small"));
     assert_eq!(judge_of("b").as_deref(), Some("large"));
     commit_judgement(&store, &key("d"), &judgement("large")).unwrap();

@@ -1,5 +1,6 @@
-//! Scores of a real model as judge: `TERMSMITH_JUDGE_SETTINGS=termsmith.toml cargo test --test judge real -- --ignored --nocapture`.
-//! `TERMSMITH_JUDGE_EVERY=6` selects every sixth trajectory.
+//! Scores of a real model as judge. Run it with
+//! `TERMSMITH_JUDGE_SETTINGS=termsmith.toml cargo test --test judge real -- --ignored --nocapture`.
+//! `TERMSMITH_JUDGE_EVERY=6` takes every sixth trajectory.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,9 +1,13 @@
-//! Detectors against the trajectories of `*.toml`, whose labels were written from the definitions.
+//! Detectors against the trajectories of `*.toml`. Their labels follow from the definitions.
 //!
-//! A step has the agent's message (`say`) and one of: `run` (with `status`, `timeout`, `died` or `lost`), `calls` (several of them in
-//! one message, or `arguments` that cannot be read), `keys` typed into a terminal, `malformed`, `asked`, `submit`. `shows` is the
-//! output, to which the scaffold's own lines are added; `screen` is a terminal's text as it is. `claim` says, in a terminal,
-//! that the work is done. `times` repeats the step.
+//! A step has the agent's message (`say`) and one of these:
+//! - `run`: a command, with `status`, `timeout`, `died` or `lost`
+//! - `calls`: several calls in a message, or `arguments` that cannot be read
+//! - `keys`: typed into a terminal
+//! - `malformed`, `asked` or `submit`
+//!
+//! `shows` is the output; the lines of the scaffold are added to it. `screen` is the text of a
+//! terminal as it is. `claim` says, in a terminal, that the work is done. `times` repeats the step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -27,7 +31,7 @@ const FILES: [(&str, &str); 8] = [
     ("unseen.toml", include_str!("unseen.toml")),
 ];
 
-/// Required precision and recall of every deterministic label.
+/// Least precision and recall of each label of the detectors.
 const LEAST: f64 = 0.95;
 
 #[derive(Deserialize)]
@@ -82,7 +86,7 @@ impl Step {
         }
     }
 
-    /// The output as the observation templates format it.
+    /// The output in the form of the observation templates.
     fn observation(&self) -> String {
         let output = if self.shows.is_empty() { "(no output)" } else { &self.shows };
         match (&self.run, self.outcome()) {
@@ -105,7 +109,7 @@ impl Step {
         }
     }
 
-    /// The turn and what is shown after it, as the scaffold has them.
+    /// The turn and what is shown after it, as the scaffold records them.
     fn recorded(&self, scaffold: &str, number: usize) -> (Turn, Vec<Shown>) {
         let mut turn = Turn { content: self.say.clone(), kind: self.kind(), ..Turn::default() };
         if self.malformed && self.calls.is_empty() || self.asked {
@@ -239,14 +243,14 @@ impl Counts {
     }
 }
 
-/// Scores of labels against those assigned by hand.
+/// Scores of labels, against the labels by hand.
 pub(crate) struct Tally {
-    /// The scores as text.
+    /// The scores as a table.
     pub(crate) table: String,
     counts: BTreeMap<Label, Counts>,
 }
 
-/// Compares the deterministic labels only; the others have no labels assigned by hand.
+/// Compares only labels that detectors assign. Others have no labels by hand.
 pub(crate) fn tally<'a>(found: impl Iterator<Item = (&'a Case, BTreeSet<Label>)>) -> Tally {
     let mut counts: BTreeMap<Label, Counts> = Label::ALL
         .into_iter()
@@ -298,7 +302,7 @@ fn precision_and_recall() {
     println!("{table}");
     for (label, count) in counts {
         assert!(count.right + count.missed >= 8, "too few trajectories of {}", label.as_str());
-        // At least the required score, and not NaN.
+        // At least the score, and not NaN.
         assert!(count.precision() >= LEAST && count.recall() >= LEAST, "{}:\n{table}", label.as_str());
     }
 }
@@ -336,7 +340,7 @@ fn evidence_names_existing_turns() {
 
 #[test]
 fn nothing_is_labelled_when_nothing_was_shown() {
-    // A record whose observations are lost: only the messages can be judged.
+    // A record that lost its observations. Only its messages can be judged.
     for case in cases() {
         let (record, _) = case.recorded();
         let found = labels(&record, &[]);

@@ -16,7 +16,8 @@ struct Label {
     step: u32,
 }
 
-/// A server that replies with these texts: the first to the request, the next to the corrected request.
+/// A server that replies with these texts: the first one to the request, the second one to the
+/// corrected request.
 async fn server(texts: [&'static str; 2]) -> Server {
     Server::start(move |body, _| {
         let corrected = body["messages"].as_array().unwrap().len() > 2;
@@ -33,7 +34,7 @@ async fn check(texts: [&'static str; 2], expected: Result<u32, &str>, requests: 
     let small = |label: &Label| {
         if label.step < 10 { Ok(()) } else { Err(format!("step {} does not exist", label.step)) }
     };
-    // The second time from the journal.
+    // The second time, the replies are from the journal.
     for _ in 0..2 {
         match (ask_checked(&models, &site(0), &request(0), small).await, expected) {
             (Ok(label), Ok(step)) => assert_eq!(label.step, step, "{texts:?}"),

@@ -1,4 +1,5 @@
-//! Run manually: `cargo test --test llm -- --ignored --nocapture`. Measures 500 concurrent calls, and calls a real server.
+//! Measures 500 concurrent calls, and calls a real server. Run it by hand:
+//! `cargo test --test llm -- --ignored --nocapture`.
 
 #![allow(clippy::print_stderr, reason = "figures for a person")]
 
@@ -9,7 +10,7 @@ use termsmith::llm::{ChatMessage, ChatRequest, Models, Options, Settings};
 use super::endpoint::{Answer, Kind, Server};
 use super::{call_all, env, fresh_store, settings, site};
 
-/// Peak resident memory of this process in MiB.
+/// Peak resident memory of this process, in MiB.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -38,7 +39,7 @@ async fn five_hundred_calls_at_once() {
     }
 }
 
-/// `TERMSMITH_TEST_SETTINGS` names a termsmith.toml with a role `expert`.
+/// `TERMSMITH_TEST_SETTINGS` is a termsmith.toml with a role `expert`.
 #[ignore = "needs a model"]
 #[tokio::test]
 async fn a_real_server_answers() {

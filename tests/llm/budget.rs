@@ -1,4 +1,4 @@
-//! Budgets hold for any number of concurrent calls.
+//! No number of concurrent calls exceeds a budget.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::endpoint::{Server, until};
 use super::{call_all, env, fresh_dir, fresh_store, options, request, settings, site, store};
 
 const SHORT: &str = "timeout_sec = 0.3\nconcurrency = 32";
-/// Two dollars per 1M tokens, input and output: half a million tokens per dollar.
+/// Two dollars per 1M tokens of input and output, so half a million tokens for a dollar.
 const PRICES: &str = "usd_per_1m_input_tokens = 2\nusd_per_1m_output_tokens = 2";
 
-/// 200 calls, 32 of them concurrent, under a cap that is reached before the last.
+/// Makes 200 calls, 32 at a time. The cap is reached before the last.
 async fn check(server: &Server, budget: Budget, tokens: u64) {
     let (dir, store_1) = fresh_store();
     let clock = TestClock::jumping();
@@ -30,7 +30,7 @@ async fn check(server: &Server, budget: Budget, tokens: u64) {
     assert!((server.billed()..=tokens).contains(&tally.spent.tokens), "{tally:?}");
     assert_eq!(tally.sent as usize, server.requests());
 
-    // A second process over the same folder gets no new budget, and committed replies stay free.
+    // A second process with this folder gets no new budget, and committed replies cost nothing.
     drop(models);
     drop(store_1);
     let store_2 = store(dir.path());
@@ -53,7 +53,7 @@ async fn no_cap_is_exceeded() {
     }
 }
 
-/// Runs that are killed with calls in flight, repeatedly, over the same folder.
+/// Runs in one folder. Each is killed with calls in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_runs_exceed_no_cap() {
     const CAP: u64 = 12_000;
@@ -75,7 +75,7 @@ async fn killed_runs_exceed_no_cap() {
                 _ = call_all(&models, 100, 8) => {}
             }
         };
-        // On a runtime of its own, which ends as a process does.
+        // On a runtime of its own, which ends like a process.
         tokio::task::block_in_place(|| tokio::runtime::Runtime::new().unwrap().block_on(killed));
         assert!(server.billed() <= CAP, "{} of {CAP} after run {run}", server.billed());
     }
@@ -110,7 +110,7 @@ async fn dollars_need_prices() {
     for error in [models.ready(site.role).unwrap_err(), models.call(&site, &request(0)).await.unwrap_err()] {
         assert!(error.to_string().contains("hint: set usd_per_1m_input_tokens"), "{error}");
     }
-    // A role's own price is enough.
+    // The price of a role is enough.
     let role = "usd_per_1m_input_tokens = 1\nusd_per_1m_output_tokens = 1";
     let models =
         Models::new(settings(&server, "", role), env, &store, Options { budget, ..options(&clock) }).unwrap();
@@ -120,7 +120,7 @@ async fn dollars_need_prices() {
     assert!((models.tally().spent.usd() - tokens as f64 * 1e-6).abs() < 1e-12);
 }
 
-/// The rate limit makes the second call wait until the run's time is up: it ends before anything is sent.
+/// The rate limit makes the second call wait until the run's time is up. So nothing is sent.
 #[tokio::test]
 async fn a_call_whose_time_is_up_before_it_is_sent_costs_nothing() {
     let server = Server::faultless().await;
@@ -137,7 +137,7 @@ async fn a_call_whose_time_is_up_before_it_is_sent_costs_nothing() {
     assert_eq!((models.tally().spent, server.requests()), (spent, 1));
 }
 
-/// The note cannot be written: nothing is sent, and neither budget nor rate limit is used up.
+/// If the note cannot be written, nothing is sent, and neither budget nor rate is used.
 #[tokio::test]
 async fn a_call_that_cannot_be_noted_costs_nothing() {
     let server = Server::faultless().await;
@@ -149,7 +149,7 @@ async fn a_call_that_cannot_be_noted_costs_nothing() {
     if notes.exists() {
         std::fs::remove_dir_all(&notes).unwrap();
     }
-    // A file where the folder has to be.
+    // A file in the place of the folder.
     std::fs::write(&notes, "").unwrap();
     let error = models.call(&site(0), &request(0)).await.unwrap_err();
     assert!(matches!(error, CallError::Store(_)), "{error}");

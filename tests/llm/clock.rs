@@ -1,4 +1,4 @@
-//! A clock that advances only when a sleep is requested, or when a test advances it.
+//! A clock that advances only by sleeps, or when a test advances it.
 
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -13,12 +13,12 @@ use termsmith::llm::Clock;
 pub(crate) struct TestClock {
     now: watch::Sender<Duration>,
     sleeps: Mutex<Vec<Duration>>,
-    /// Sleepers advance the time themselves.
+    /// Whether a sleep advances the time by itself.
     jumps: bool,
 }
 
 impl TestClock {
-    /// A clock that every sleep advances by its duration, without waiting.
+    /// A clock that each sleep advances by its length. Nothing waits.
     pub(crate) fn jumping() -> std::sync::Arc<Self> {
         Self { now: watch::Sender::new(Duration::ZERO), sleeps: Mutex::default(), jumps: true }.into()
     }
@@ -32,7 +32,7 @@ impl TestClock {
         self.now.send_modify(|now| *now += time);
     }
 
-    /// Every requested sleep, in order.
+    /// All sleeps that were requested, in order.
     pub(crate) fn sleeps(&self) -> Vec<Duration> {
         self.sleeps.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! A chat endpoint that counts requests, bills tokens, and fails as a test demands.
+//! A chat endpoint that counts requests, bills tokens, and fails as a test wants it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -53,7 +53,7 @@ impl Kind {
         Self::NoChoices,
     ];
 
-    /// Whether the provider bills the request, because the model did its work.
+    /// Whether the provider bills the request: the model did its work.
     fn is_billed(self) -> bool {
         !matches!(
             self,
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// One request, as the server saw it.
+/// A request, as the server got it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) body: Value,
@@ -74,13 +74,13 @@ pub(crate) struct Seen {
     pub(crate) kind: Kind,
 }
 
-/// Decides the answer to the `n`-th request (from 0) with this body.
+/// Decides the answer to a request, by its body and the number of the attempt (from 0).
 type Plan = dyn Fn(&Value, u32) -> Answer + Send + Sync;
 
-/// The answer that a plan decides on.
+/// What a plan answers.
 pub(crate) enum Answer {
     Do(Kind),
-    /// A reply of this text.
+    /// A reply with this text.
     Text(String),
     /// Any other response.
     Raw {
@@ -88,7 +88,7 @@ pub(crate) enum Answer {
         headers: Vec<(&'static str, String)>,
         body: String,
     },
-    /// The ordinary reply with this text, whose last byte is replaced by one that no UTF-8 text has.
+    /// The ordinary reply with this text, whose last byte is not UTF-8.
     NotUtf8(String),
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Server {
 
 struct Shared {
     plan: Box<Plan>,
-    /// No request is answered before this many have arrived.
+    /// No request is answered before so many have arrived.
     gate: usize,
     log: Mutex<Log>,
     arrived: watch::Sender<usize>,
@@ -126,7 +126,7 @@ impl Server {
         Self::gated(0, plan).await
     }
 
-    /// As [`start`](Self::start), but no request is answered before `gate` of them have arrived.
+    /// Like [`start`](Self::start), but no request is answered before `gate` of them have arrived.
     pub(crate) async fn gated(
         gate: usize,
         plan: impl Fn(&Value, u32) -> Answer + Send + Sync + 'static,
@@ -143,12 +143,12 @@ impl Server {
         Self { address, state, task }
     }
 
-    /// A server without failures.
+    /// A server that never fails.
     pub(crate) async fn faultless() -> Self {
         Self::start(|_, _| Answer::Do(Kind::Reply)).await
     }
 
-    /// A server where 30 % of calls meet one to three failures in a row before they are answered.
+    /// A server that fails one to three times in a row for 30 % of calls, and then answers.
     pub(crate) async fn faulty(seed: u64) -> Self {
         Self::start(move |body, attempt| Answer::Do(fault(seed, body, attempt))).await
     }
@@ -161,12 +161,12 @@ impl Server {
         self.state.log.lock().unwrap().seen.clone()
     }
 
-    /// Requests so far.
+    /// Number of requests.
     pub(crate) fn requests(&self) -> usize {
         self.state.log.lock().unwrap().seen.len()
     }
 
-    /// Tokens of all work done, whether or not the reply arrived.
+    /// Tokens of all work, whether or not the reply arrived.
     pub(crate) fn billed(&self) -> u64 {
         self.state.log.lock().unwrap().billed
     }
@@ -175,7 +175,7 @@ impl Server {
         self.state.log.lock().unwrap().most_at_once
     }
 
-    /// Requests by the text of their last message.
+    /// Number of requests, by the text of their last message.
     pub(crate) fn by_text(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for seen in self.seen() {
@@ -189,7 +189,7 @@ impl Server {
         until(self.arrivals(), count).await;
     }
 
-    /// The number of requests that have arrived, as a watch.
+    /// The number of requests that have arrived.
     pub(crate) fn arrivals(&self) -> watch::Receiver<usize> {
         self.state.arrived.subscribe()
     }
@@ -200,7 +200,7 @@ pub(crate) async fn until(mut arrivals: watch::Receiver<usize>, count: usize) {
     arrivals.wait_for(|arrived| *arrived >= count).await.unwrap();
 }
 
-/// The answer to the `attempt`-th sending of a request, if 30 % of calls meet one to three faults in a row.
+/// The answer to attempt `attempt` of a request. 30 % of calls meet one to three faults first.
 pub(crate) fn fault(seed: u64, body: &Value, attempt: u32) -> Kind {
     faults(seed, body).nth(attempt)
 }
@@ -236,7 +236,8 @@ fn last_text(body: &Value) -> String {
     messages.last().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
-/// The reply to a request: a function of the request alone. One in twelve is cut off by `max_tokens`.
+/// The reply to a request. It depends only on the request. One in twelve is cut off by
+/// `max_tokens`.
 pub(crate) fn reply(body: &Value, text: Option<String>) -> Value {
     let mut rng = rng(0, body);
     let completion = rng.random_range(1..=body["max_tokens"].as_u64().unwrap());
@@ -289,7 +290,7 @@ async fn answer(State(state): State<Arc<Shared>>, headers: HeaderMap, bytes: Byt
         }
         log.seen.len()
     };
-    // Handlers may come here in another order than they were counted in.
+    // Handlers may come here in another order than their requests.
     state.arrived.send_modify(|most| *most = arrived.max(*most));
     until(state.arrived.subscribe(), state.gate).await;
     let response = match answer {
@@ -327,7 +328,7 @@ fn respond(kind: Kind, good: &Value) -> Response {
     let with_wait = |wait: &str| {
         let mut response = plain(429, "application/json", json_error.clone());
         response.headers_mut().insert(header::RETRY_AFTER, wait.parse().unwrap());
-        // A date is compared with the server's clock, which is far behind ours.
+        // A date is compared with the server's clock. That is far behind this machine's.
         response.headers_mut().insert(header::DATE, "Thu, 01 Jan 1970 00:00:00 GMT".parse().unwrap());
         response
     };

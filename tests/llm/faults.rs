@@ -1,4 +1,4 @@
-//! Failures of endpoints and connections, and their charges.
+//! Failures of endpoints and connections, and what is charged for them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::clock::TestClock;
 use super::endpoint::{Answer, Kind, Server};
 use super::{call_all, env, fresh_store, options, request, settings, site};
 
-/// Time-out for a stalled socket; everything else is answered sooner even on a busy machine.
+/// Time limit, for a connection that stalls. All else is answered sooner, even on a busy machine.
 const SHORT: &str = "timeout_sec = 0.3";
 const SHORT_SECONDS: f64 = 0.3;
 
-/// The parts of a reply that must not depend on failures before it.
+/// The parts of a reply that failures before it must not change.
 fn essence(reply: &Reply) -> (String, Option<String>, Finish, Option<u64>) {
     let usage = reply.usage.map(|usage| usage.prompt_tokens + usage.completion_tokens);
     (reply.message.content.clone(), reply.message.reasoning.clone(), reply.finish.clone(), usage)
@@ -47,7 +47,7 @@ async fn failures_change_no_reply() {
     assert!(good.iter().any(|(_, _, finish, _)| *finish == Finish::Length));
 }
 
-/// One failure, then a reply: checks the longest wait and the number of requests.
+/// One failure, then a reply. Checks the longest wait and the number of requests.
 async fn check_retry(kind: Kind, waits: std::ops::RangeInclusive<f64>) {
     let server =
         Server::start(move |_, attempt| Answer::Do(if attempt == 0 { kind } else { Kind::Reply })).await;
@@ -58,7 +58,7 @@ async fn check_retry(kind: Kind, waits: std::ops::RangeInclusive<f64>) {
     assert_eq!((reply.attempts, server.requests()), (2, 2), "{kind:?}");
     let waited = clock.sleeps().iter().map(Duration::as_secs_f64).fold(0.0, f64::max);
     assert!(waits.contains(&waited), "{kind:?}: waited {waited} s");
-    // Neither the attempt that failed nor the pause after it is time of the reply.
+    // Neither the failed attempt nor the pause after it counts as time of the reply.
     assert!(reply.served.as_secs_f64() < SHORT_SECONDS, "{kind:?}: served {:?}", reply.served);
 }
 
@@ -81,7 +81,7 @@ async fn retry_after_holds_all_callers_of_the_endpoint() {
             headers: vec![("retry-after", wait.to_owned())],
             body: String::new(),
         };
-        // Ten days, which the policy caps at five minutes.
+        // Ten days. The policy allows five minutes at most.
         if attempt == 0 { refusal("864000") } else { Answer::Do(Kind::Reply) }
     })
     .await;
@@ -127,7 +127,7 @@ async fn refusals_are_final_and_free() {
     }
 }
 
-/// A byte that is not UTF-8 inside a message would be replaced, and the altered message would be a valid reply.
+/// With the byte replaced, the altered message would be a valid reply.
 #[tokio::test]
 async fn a_message_that_is_not_utf8_is_no_reply() {
     let server = Server::start(|_, attempt| {
@@ -163,8 +163,8 @@ async fn attempts_are_limited() {
     assert_eq!((server.requests(), clock.sleeps().len()), (3, 2));
 }
 
-/// Each request of such a server takes the whole time limit. Failures that take no time are retried
-/// as often as ever.
+/// Each request to such a server takes its whole time limit. Failures that take no time get as many
+/// attempts as ever.
 #[tokio::test]
 async fn a_server_that_drips_ends_a_call() {
     let check = async |kind: Kind, expect: u32| {
@@ -217,7 +217,7 @@ async fn a_stopped_run_sends_nothing_more() {
     let drain = CancellationToken::new();
     let options = Options { drain: drain.clone(), ..options(&clock) };
     let models = Models::new(settings(&server, "", ""), env, &store, options).unwrap();
-    // One call is waiting for its second attempt when the run is stopped.
+    // A call waits for its second attempt when the run is stopped.
     let stop = async {
         clock.until_sleeping(1).await;
         drain.cancel();

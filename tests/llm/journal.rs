@@ -11,13 +11,13 @@ use super::{call_all, env, fresh_store, options, request, settings, site, store}
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
 enum Kill {
-    /// When this many calls are committed and eight more are in flight.
+    /// When so many calls are committed, and eight more are in flight.
     At(usize),
-    /// After this many yields to the runtime, wherever the calls are then.
+    /// After so many yields to the runtime, wherever the calls are.
     AfterTurns(usize),
 }
 
-/// A run that is dropped with calls in flight and resumed over the same store.
+/// A run that is dropped with calls in flight, and resumed with the same store.
 async fn check(kill: Kill) {
     let arrived = AtomicUsize::new(0);
     let server = Server::start(move |_, _| {
@@ -47,7 +47,7 @@ async fn check(kill: Kill) {
             _ = call_all(&first, 60, 8) => {}
         }
     };
-    // On a runtime of its own, which ends as a process does.
+    // On a runtime of its own, which ends like a process.
     tokio::task::block_in_place(|| tokio::runtime::Runtime::new().unwrap().block_on(run));
     let mut committed = Vec::new();
     for key in store_1.keys(CALL).unwrap() {
@@ -70,11 +70,11 @@ async fn check(kill: Kill) {
     assert_eq!(replies.iter().filter(|reply| reply.committed).count(), committed.len());
     let tally = models.tally();
     assert_eq!((tally.committed as usize, tally.replies), (committed.len(), 60));
-    // Calls that were noted as sent and not committed are repeated and counted.
+    // Calls that were sent and not committed are made again, and counted.
     assert!((sent - committed.len()..=8).contains(&(tally.repeated as usize)), "{kill:?} {tally:?}");
     assert_eq!(tally.sent as usize, 60 - committed.len());
     assert_eq!(store_2.notes::<CallSeen>().unwrap(), []);
-    // Every record has its observation.
+    // Each record has its observation.
     for key in store_2.keys(CALL).unwrap() {
         let seen: CallSeen = store_2.observed(&key).unwrap().unwrap();
         assert!(!seen.in_flight && seen.attempts.len() == 1 && seen.charged.tokens > 0, "{seen:?}");
@@ -106,7 +106,7 @@ async fn a_committed_reply_is_the_reply() {
     let record: CallRecord = store.get(CALL, &first.key).unwrap().unwrap();
     let body: serde_json::Value = serde_json::from_str(&record.body).unwrap();
     assert_eq!((&body["served_by"]["rack"], &record.site), (&7.into(), &site(0)));
-    // Another site, another request, another model: other calls.
+    // Another site, another request and another model are other calls.
     models.call(&site(1), &request(0)).await.unwrap();
     models.call(&site(0), &request(1)).await.unwrap();
     let other =
@@ -131,7 +131,7 @@ async fn failures_are_charged_but_not_committed() {
         seen.attempts.iter().map(|attempt| attempt.fault.clone().unwrap_or_default()).collect();
     assert!(faults[0].starts_with("the connection ended early"), "{faults:?}");
     assert_eq!(faults[1..], ["status 429: slow down", "the response has no choices", ""]);
-    // A reset is charged in full, a 429 not at all, empty choices by their usage.
+    // A reset is charged in full, a 429 not at all, and empty choices by their usage.
     let counted = 2 * reply.usage.map(|usage| usage.prompt_tokens + usage.completion_tokens).unwrap();
     assert!(seen.charged.tokens > counted + 512 && seen.charged.tokens >= server.billed(), "{seen:?}");
     assert_eq!(seen.charged, models.tally().spent);

@@ -26,14 +26,14 @@ use termsmith::llm::{
 };
 use termsmith::store::{RunDir, Store};
 
-/// The key that no error and no log may contain.
+/// The key. Neither errors nor logs may have it.
 const KEY: &str = "sk-test-4f9a77c1";
 
 fn env(name: &str) -> Option<String> {
     (name == "TEST_KEY").then(|| KEY.to_owned())
 }
 
-/// Settings with one endpoint at `server`; `endpoint` and `role` are further lines of the two tables.
+/// Settings with an endpoint at `server`. `endpoint` and `role` are further lines of the tables.
 fn settings(server: &Server, endpoint: &str, role: &str) -> Settings {
     let base = server.base_url();
     let text = format!(
@@ -51,7 +51,7 @@ fn store(dir: &Path) -> Store {
     Store::new(RunDir::open(dir).unwrap())
 }
 
-/// A folder in memory if the machine has one: thousands of small files are synced here, and durability does not matter.
+/// A folder in memory, if the machine has one: thousands of small files are synced here.
 fn fresh_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -77,7 +77,7 @@ fn request(number: u32) -> ChatRequest {
     ChatRequest::of(vec![ChatMessage::system("Count."), ChatMessage::user(format!("call {number}"))])
 }
 
-/// Makes calls 0 to `count`, `at_once` at a time; replies in order.
+/// Makes calls 0 to `count`, `at_once` at a time. Returns their replies in order.
 async fn call_all(models: &Models, count: u32, at_once: usize) -> Vec<Result<Reply, CallError>> {
     // Boxed as `Send`, so that tasks on other threads can await it.
     let calls = (0..count)

@@ -1,5 +1,5 @@
-//! Errors, logs and stored replies never contain the key, though the server repeats it. Nothing
-//! else in a reply is changed.
+//! Errors, logs and stored replies never have the key, although the server repeats it. Nothing else
+//! in a reply changes.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::clock::TestClock;
 use super::endpoint::{Answer, Server};
 use super::{KEY, env, fresh_store, options, request, settings, site};
 
-/// Files below `dir` that contain the key.
+/// Files below `dir` that have the key.
 fn holding(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -87,8 +87,8 @@ async fn no_key_is_sent_where_none_is_configured_and_a_missing_one_is_named() {
     }
 }
 
-/// A reply is committed, recorded and replayed as it came, without the key. Short keys are words,
-/// and words are kept.
+/// A reply is committed, recorded and replayed as it came, but without the key. Short keys are
+/// words, and words stay.
 #[tokio::test]
 async fn a_stored_reply_does_not_contain_the_key() {
     let escaped: String = KEY.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();

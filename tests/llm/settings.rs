@@ -22,7 +22,7 @@ fn good_settings() {
     );
     assert_eq!(settings.roles[&ModelRole::Expert].extra["chat_template_kwargs"]["enable_thinking"], true);
     assert_eq!(settings.roles[&ModelRole::Judge].extra.len(), 0);
-    // Serialised settings are read back unchanged.
+    // Written settings are read back unchanged.
     let written = toml::to_string(&settings).unwrap();
     assert_eq!(Settings::parse("again.toml", &written).unwrap(), settings);
 

@@ -1,4 +1,4 @@
-//! A rollout that several paths lead to is run once, and what it shows counts for every directory.
+//! A task that several paths lead to is run once. Its result counts for each of its directories.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ async fn no_rollout_is_run_twice_at_once() {
         copy(&task_dir("weak-existence"), &bench.path(place));
         bench.write(&format!("{place}/certificate.json"), "{}");
     }
-    // It cannot be marked as revoked: something else has the name.
+    // It cannot be marked as revoked: a folder has that name.
     std::fs::create_dir(bench.path("others/one/revoked.json")).unwrap();
     let check = |tasks: &[&str], more: &[&str], code: i32, ids: usize, requests: usize| {
         let mut args = vec!["--json", "rollout", "--scaffold", "bash-block", "--out", "out"];
@@ -38,7 +38,7 @@ async fn no_rollout_is_run_twice_at_once() {
         assert_eq!(server.requests(), requests, "{tasks:?}");
         ran
     };
-    // Overlapping paths, and copies of one task with and without a name of their own.
+    // Paths that overlap, and copies of a task with and without a name of their own.
     check(&["tasks", "tasks/one", "others"], &["-k", "2"], 0, 2, 4);
     let adversary = ["--adversary", "blind", "--sft", "all"];
     let ran = check(&["tasks", "others"], &adversary, 74, 1, 6);

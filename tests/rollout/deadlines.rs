@@ -1,4 +1,4 @@
-//! Time limits: what counts against them, and that neither an endpoint nor a queue becomes a failure of the agent.
+//! What counts against time limits. Neither an endpoint nor a queue becomes an agent's failure.
 
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
@@ -25,11 +25,12 @@ use super::sabotage_task::{REFERENCE, Shape, task};
 use super::scaffolds::{Messages, message, scaffold};
 use super::support::{docker, launch, process, run, shell};
 
-/// Most time that a row may take beyond its limits. It only ends a failing test.
+/// A row may exceed its limits by this much. It is reached only if the test fails.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 const SUBMIT: &str = "So.\n\n```bash\nsubmit\n```";
 
-/// Models behind `server`, whose requests may take `timeout` seconds and are sent up to `attempts` times. Only the requests take time.
+/// Models behind `server`. A request may take `timeout` seconds, and is sent up to `attempts`
+/// times. Only the requests take time.
 pub(crate) fn models(server: &Server, store: &Store, timeout: f64, attempts: u32) -> Models {
     let base = server.base_url();
     let text = format!(
@@ -48,7 +49,7 @@ pub(crate) fn fresh_store() -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// Continues `conversation` in a fresh sandbox within `total`.
+/// Continues `conversation` in a fresh sandbox, within `total`.
 async fn continued(
     scaffold: &dyn Scaffold,
     policy: &mut impl Policy,
@@ -93,9 +94,9 @@ async fn episode(
 #[test]
 fn only_the_request_that_is_answered_counts() {
     const TOTAL: Duration = Duration::from_secs(2);
-    /// Of one request to a server that does not answer: longer than the episode may last.
+    /// Time limit of a request to a server that does not answer. It is longer than the episode's.
     const STALLED: f64 = 2.5;
-    /// Of one request to a slow server. Only ends a failing test.
+    /// Time limit of a request to a slow server. It is reached only if the test fails.
     const SLOW: f64 = 60.0;
     run(async {
         let stalled = |requests: u32| {
@@ -138,10 +139,11 @@ fn only_the_request_that_is_answered_counts() {
     });
 }
 
-/// A message of `terminus` can ask for hours. What could not be typed and waited for in time was not submitted either.
+/// A message of `terminus` can ask for hours. If there was no time for all of its keys and waits,
+/// its submission does not count.
 #[test]
 fn a_message_is_typed_no_longer_than_the_time_lasts() {
-    /// Longer than a login shell may take for its first prompt.
+    /// Longer than a login shell needs for its first prompt.
     const TOTAL: Duration = Duration::from_secs(4);
     run(async {
         let check = async |replies: &[(serde_json::Value, bool)], kinds: &[TurnKind], acts: usize| {
@@ -170,10 +172,11 @@ fn a_message_is_typed_no_longer_than_the_time_lasts() {
     });
 }
 
-/// A round that was live begins in a new container, with a time limit of its own. One that is executed again must begin so too.
+/// A live round begins in a new container, with a time limit of its own. So must a round that is
+/// executed again.
 #[test]
 fn a_resumed_round_begins_as_a_live_one() {
-    /// Enough for one round, and not for two.
+    /// Enough for one round, but not for two.
     const TOTAL: Duration = Duration::from_secs(3);
     run(async {
         let scaffold = scaffold("bash-block");
@@ -199,7 +202,7 @@ fn a_resumed_round_begins_as_a_live_one() {
     });
 }
 
-/// [`installed_at`] a server that does not answer the first `stalled` requests.
+/// Like [`installed_at`]. The server does not answer the first `stalled` requests.
 async fn installed(
     sandbox: &Sandbox,
     then: &str,
@@ -216,7 +219,7 @@ async fn installed(
     installed_after(gave_up, &server, sandbox, then, total).await
 }
 
-/// Runs an installed agent that sends one request and then does `then`.
+/// Runs an installed agent that sends a request and then does `then`.
 pub(crate) async fn installed_at(
     server: &Server,
     sandbox: &Sandbox,
@@ -226,7 +229,7 @@ pub(crate) async fn installed_at(
     installed_after(0, server, sandbox, then, total).await
 }
 
-/// [`installed_at`] in a rollout whose agent has given up so often already.
+/// Like [`installed_at`], in a rollout whose agent has given up `gave_up` times.
 async fn installed_after(
     gave_up: u32,
     server: &Server,
@@ -285,10 +288,10 @@ fn an_installed_agent_does_not_pay_for_its_endpoint() {
     });
 }
 
-/// While a verdict waits for its slot, a job of the solver's could complete the work.
+/// While a verdict waits for its slot, a background job of the solver could complete the work.
 #[test]
 fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
-    /// After which the job has done everything.
+    /// By then the job has done everything.
     const WAIT: Duration = Duration::from_secs(4);
     run(async {
         let Some(engine) = docker().await else { return };
@@ -323,7 +326,7 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
     });
 }
 
-/// An interrupted run gives out no slots, but its finished episodes are judged.
+/// An interrupted run starts no trial, but its finished episodes are judged.
 #[test]
 fn an_interrupted_run_judges_finished_episodes() {
     run(async {
@@ -351,7 +354,7 @@ fn an_interrupted_run_judges_finished_episodes() {
     });
 }
 
-/// A Dockerfile that hangs is at fault for its build, like one that fails. It is built twice.
+/// If a build hangs, its Dockerfile is at fault, as for a build that fails. It is built twice.
 #[test]
 fn a_build_that_hangs_is_the_tasks_fault() {
     run(async {

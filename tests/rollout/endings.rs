@@ -1,4 +1,5 @@
-//! How rollouts end: limits, refusals, invalid replies, attempts to cheat; each with its cause and its failure kind.
+//! How rollouts end: limits, refusals, invalid replies and attempts to cheat. Each end has its
+//! cause and its failure kind.
 
 use std::path::Path;
 
@@ -8,14 +9,14 @@ use super::common::Bench;
 use super::endpoint::{Answer, Server};
 use super::solver::task_dir;
 
-/// The next message of a model, given the number of its earlier messages.
+/// The next message of a model, by the number of its messages before.
 type NextMessage = fn(usize) -> String;
 
 pub(crate) fn block(command: &str) -> String {
     format!("So.\n\n```bash\n{command}\n```")
 }
 
-/// A complete reply; one in twelve of the server's ordinary replies is truncated.
+/// A complete reply. (One in twelve of the server's ordinary replies is cut off.)
 pub(crate) fn whole(text: &str) -> Answer {
     let message = json!({ "role": "assistant", "content": text });
     let body = json!({
@@ -118,12 +119,12 @@ async fn every_ending_has_its_cause() {
     }
 }
 
-/// Runs a rollout of `sound-modes`; returns the expected fields of its row, and the document.
+/// Runs a rollout of `sound-modes`. Returns the expected fields of its row, and its document.
 pub(crate) fn run_rollout(server: &Server, args: &[&str]) -> (Value, Value) {
     run_rollout_of(&task_dir("sound-modes"), server, args)
 }
 
-/// [`run_rollout`] of the task in this folder.
+/// Like [`run_rollout`], for the task in this folder.
 pub(crate) fn run_rollout_of(task: &Path, server: &Server, args: &[&str]) -> (Value, Value) {
     let bench = Bench::new();
     let task = task.display().to_string();
@@ -151,8 +152,8 @@ pub(crate) fn run_rollout_of(task: &Path, server: &Server, args: &[&str]) -> (Va
     (Value::Array(names.iter().map(|name| extra[name].clone()).collect()), document)
 }
 
-/// Foreign tasks are judged in the solver's container. Another round, and a fork, begin with its files as they were before the tests were
-/// uploaded.
+/// Foreign tasks are judged in the solver's container. A further round or a fork begins with the
+/// files from before the tests were uploaded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rounds_and_forks_of_tasks_judged_in_place() {
     let server = Server::start(|body, _| {
@@ -182,10 +183,11 @@ async fn rounds_and_forks_of_tasks_judged_in_place() {
     assert_eq!(document["extra"]["fork"]["turns"], 1);
 }
 
-/// Each step is a separate conversation in the same container, judged before the next begins.
+/// Each step is a conversation of its own, in the same container. It is judged before the next
+/// begins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_of_two_steps() {
-    /// Whether the second step is solved.
+    /// `solves` says whether the second step is solved.
     async fn server(solves: bool) -> Server {
         Server::start(move |body, _| {
             let messages = body["messages"].as_array().unwrap();
@@ -258,7 +260,7 @@ async fn a_task_of_two_steps() {
     refused.ends(65).says("this task has several");
 }
 
-/// A task declares the user of its agent's shells: by name, with the groups and the home of the image.
+/// A task names the user of its agent's shells. The image has the user's groups and home.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_without_root() {
     const LOOK: &str = "cd; pwd; cat /srv/safe/seal";
@@ -304,7 +306,7 @@ async fn an_agent_without_root() {
     }
 }
 
-/// A policy can provoke its provider's filter, so the state that it left is judged.
+/// A policy can provoke its provider's filter. So the state that it left is judged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filtered_episode_is_judged_by_its_state() {
     let check = async |command: &'static str, expect: Value| {
@@ -418,7 +420,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-/// A minimal agent: requests a message, runs its command, exits.
+/// A small agent: it asks for a message, runs the command in it, and exits.
 const AGENT: &str = r#"python3 - <<'PY'
 import json, os, subprocess, urllib.request
 url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
@@ -477,11 +479,11 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
     let sources: Vec<_> = steps.iter().map(|step| step["source"].as_str().unwrap()).collect();
     assert_eq!(sources, ["system", "user", "agent", "agent", "agent"]);
     let observed = steps[3]["observation"]["results"][0]["content"].as_str().unwrap();
-    // Only the loopback device and the task's own files.
+    // Only the loopback device, and the task's own files.
     assert!(observed.starts_with("lo\n") && observed.contains("north.csv"), "{observed}");
     assert_eq!(steps[4]["message"], "That is all.");
     assert_eq!(server.requests(), 3, "{}", repeated.err);
-    // Its model calls are turns: the limit refuses further ones, and is the end of the rollout.
+    // Its model calls are turns. The limit refuses further ones, and ends the rollout.
     for (limit, expect, replies) in
         [(["--max-steps", "1"], "step_limit", 1), (["--trial-tokens", "20"], "token_limit", 2)]
     {
@@ -498,8 +500,8 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
     }
 }
 
-/// An agent that ends before a model answered it says nothing about the model: the command line is
-/// at fault.
+/// If an agent ends before a model answered it, that says nothing about the model. The command line
+/// is at fault.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_never_starts_is_no_rollout() {
     let server = Server::start(|_, _| whole("Hello.")).await;
@@ -513,7 +515,7 @@ async fn an_agent_that_never_starts_is_no_rollout() {
             body.len()
         )
     };
-    // Status, and words of the message or, for a rollout, of what is observed of it.
+    // The exit status, and words of the message. For a rollout, words of its observations.
     let check = |command: &str, status: i32, says: &str| {
         let bench = Bench::new();
         let args = ["rollout", &task, "--scaffold", "command", "--agent-command", command, "--out", "out"];
@@ -536,7 +538,7 @@ async fn an_agent_that_never_starts_is_no_rollout() {
     check("echo no key is set; exit 3", BAD_INPUT, "no key is set");
     check("true", BAD_INPUT, "(it printed nothing)");
     check("exec sleep 100", BAD_INPUT, "time limit");
-    // Another dialect.
+    // Another protocol.
     check(
         &ask("/v1/messages"),
         BAD_INPUT,

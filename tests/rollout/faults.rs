@@ -26,7 +26,8 @@ const AT_ONCE: u32 = 32;
 
 fn settings(server: &Server) -> Settings {
     let base = server.base_url();
-    // A stalled socket times out after a second; everything else is answered sooner even on a busy machine.
+    // A stalled connection times out after a second. All else is answered sooner, even on a busy
+    // machine.
     let text = format!(
         "version = 1\n[endpoints.test]\nbase_url = \"{base}\"\ntimeout_sec = 1.0\nconcurrency = {AT_ONCE}\n\
          [roles.expert]\nendpoint = \"test\"\nmodel = \"made-up\"\nmax_tokens = 64\nseed = {SEED}\n"
@@ -34,7 +35,7 @@ fn settings(server: &Server) -> Settings {
     Settings::parse("termsmith.toml", &text).unwrap()
 }
 
-/// Runs all tasks into the folder `store`.
+/// Runs all tasks, with the run folder `store`.
 async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignReport, u64) {
     let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
     let drain = CancellationToken::new();
@@ -78,7 +79,7 @@ async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignR
     (report, models.tally().spent.tokens)
 }
 
-/// The results that must not depend on faults: everything except times.
+/// All results that faults must not change, i.e. all but times.
 fn essence(store: &Store) -> Vec<(String, u32, Outcome, Vec<String>)> {
     let rollouts = gather_groups(store).unwrap().flat_map(|group| group.unwrap().rollouts);
     let essence = |rollout: Rollout| {
@@ -119,7 +120,8 @@ async fn faults_change_no_verdict_and_no_cap_is_exceeded() {
     assert!(passed > 0 && passed < expect.len(), "{passed} of {} pass", expect.len());
 
     let (_dir, faulty) = store();
-    // The cost of the faultless run. Requests whose replies were lost are charged too, so this run ends early, without an error.
+    // The cost of the run without faults. Requests with lost replies are charged too, so this run
+    // ends early, but without an error.
     let cap = calm.billed();
     let budget = Budget { max_tokens: Some(cap), ..Budget::default() };
     let (report, spent) = run_tasks(&faulty, &rough, budget).await;

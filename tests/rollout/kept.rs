@@ -1,4 +1,4 @@
-//! A rollout is kept when something after it fails: it is in the summary, the report and the data.
+//! A rollout is kept if something after it fails. The summary, the report and the data have it.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::common::Bench;
 use super::endpoint::{Answer, Server};
 use super::solver::with_small_disk;
 
-/// A model that executes `first` and submits. As a judge it gives nothing that can be used.
+/// A model that runs `first` and submits. As a judge it gives nothing usable.
 async fn server(first: &'static str) -> Server {
     Server::start(move |body, _| {
         let messages = body["messages"].as_array().unwrap();
@@ -26,7 +26,7 @@ fn check(server: &Server, args: &[&str], code: i32, why: &str) {
         vec!["--json", "rollout", &task, "--scaffold", "bash-block", "--sft", "all", "--out", "out"];
     all.extend(["--base-url", &base_url, "--model", "m"]);
     all.extend(args);
-    // The same command again adds nothing, and loses nothing.
+    // The same command again changes nothing.
     for _ in 0..2 {
         let report: Value = serde_json::from_str(&bench.run(&all).ends(code).out).unwrap();
         assert_eq!(report["rollouts"].as_array().unwrap().len(), 1, "{args:?}: {report:#}");

@@ -1,4 +1,4 @@
-//! A command that is killed at any instant continues when repeated, and no reply is paid for twice.
+//! A command that was killed at any time continues when it is repeated. No reply is paid for twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::endpoint::{Answer, Server};
 use super::solver::{Numbered, SEED, Solver, TASKS, task_dir};
 
 const ATTEMPTS: &str = "2";
-/// Numbers of requests after which the command is killed in turn, each at a random instant.
+/// The command is killed after so many requests, each time at a random moment.
 const KILLS: [usize; 6] = [1, 4, 7, 11, 14, 18];
-/// Within this time a rollout sends its next request, is judged, or begins.
+/// Within this time, a rollout sends its next request, is judged, or begins.
 const MOST_PAUSE_MS: u64 = 700;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,7 +40,7 @@ async fn a_killed_command_pays_for_nothing_twice() {
     let mut in_flight = 0;
     for kill_at in KILLS {
         let mut running = bench.spawn(&args);
-        // A later kill may find no request left: then the command ends by itself.
+        // There may be no request left for a later kill. Then the command ends by itself.
         let reached = async {
             while server.requests() < kill_at && running.try_wait().unwrap().is_none() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -50,11 +50,11 @@ async fn a_killed_command_pays_for_nothing_twice() {
         let pause = rng.random_range(0..MOST_PAUSE_MS);
         println!("killed {pause} ms after request {kill_at}");
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        // It may have ended meanwhile.
+        // It may have ended already.
         let _ = running.kill();
         running.wait().unwrap();
         let committed = committed(&bench);
-        // Requests that were sent and not committed were in flight at this kill or an earlier one.
+        // Requests that were sent and not committed were in flight at a kill.
         in_flight = server.requests() - committed.len().min(server.requests());
     }
     let done = bench.run(&args).ok();
@@ -68,7 +68,7 @@ async fn a_killed_command_pays_for_nothing_twice() {
     let repeated: usize = by_body.values().map(|sent| sent - 1).sum();
     assert_eq!(by_body.len(), kept.len(), "every request that was ever sent has its one reply in the end");
     assert!(repeated <= in_flight, "{repeated} calls were repeated, and {in_flight} were in flight");
-    // No committed reply was requested again: each conversation is a line.
+    // No committed reply was requested again. Each line is a conversation.
     let turns = kept.len();
     assert_eq!(server.requests(), turns + repeated);
 

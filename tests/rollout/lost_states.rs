@@ -1,4 +1,4 @@
-//! States that a solver leaves and from which nothing can be started again.
+//! A solver leaves a state from which nothing can be started.
 
 use serde_json::json;
 
@@ -7,13 +7,14 @@ use super::endings::{block, run_rollout, run_rollout_of};
 use super::endpoint::{Answer, Server};
 use super::solver::{task_dir, with_small_disk};
 
-/// A solver is root in its container: it can leave a state from which no further round could begin, and a failed submission would have no verdict.
+/// A solver is root in its container. It can prevent that a further round begins. Its failed
+/// submission must have a verdict all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_that_cannot_be_started_is_the_solvers_failure() {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();
         let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
-        // A file in the place of the folder in which the engine mounts the guest.
+        // A file in the place of the folder where the engine mounts the guest.
         let spoil = "mv /.termsmith /older && touch /.termsmith";
         Answer::Text(block(if assistant == 0 { spoil } else { "submit" }))
     })
@@ -24,7 +25,7 @@ async fn a_state_that_cannot_be_started_is_the_solvers_failure() {
     assert_eq!(document["extra"]["rounds"].as_array().unwrap().len(), 1);
 }
 
-/// An image of it would fill the host's disk with the zeros of its sparse files.
+/// The image would have the zeros of sparse files, and fill the host's disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_too_large_for_an_image_is_the_solvers_failure() {
     let server = Server::start(|body, _| {
@@ -40,14 +41,15 @@ async fn a_state_too_large_for_an_image_is_the_solvers_failure() {
         with_small_disk(task, &place);
         let (found, document) = tokio::task::block_in_place(|| run_rollout_of(&place, &server, &args));
         assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]), "{kind}");
-        // No second round begins in it.
+        // No second round began.
         assert_eq!(document["extra"]["rounds"], json!([]), "{kind}: {document:#}");
         let cause = document["extra"]["cause"].as_str().unwrap();
         assert!(cause.contains("larger than its disk limit of 64 MiB"), "{kind}: {cause}");
     }
 }
 
-/// A loss without evidence is confirmed by executing the recorded turns again. A turn with another status each time does not hide it.
+/// A loss without evidence is confirmed by executing the recorded turns again. A turn that gives
+/// another status each time must not hide it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_loss_is_not_hidden_by_a_turn_that_cannot_be_repeated() {
     let server = Server::start(|body, _| {
@@ -64,7 +66,7 @@ async fn a_loss_is_not_hidden_by_a_turn_that_cannot_be_repeated() {
     assert_eq!(found, json!(["sandbox_lost", "fail", "policy", false, 0.0]));
 }
 
-/// What a solver leaves in its first step can keep the second from being prepared.
+/// Files from a solver's first step can prevent that the second one is prepared.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_step_that_cannot_be_prepared_is_the_solvers_failure() {
     const SORTED: &str = "cd /app; LC_ALL=C sort names.txt > sorted.txt";

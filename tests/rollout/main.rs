@@ -1,4 +1,5 @@
-//! Rollouts of models: replayed recordings, and simulated models behind faulty endpoints, in real containers.
+//! Rollouts of models in real containers. The models are replayed recordings, or simulated ones
+//! behind faulty endpoints.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failed step ends the test")]
 #![allow(

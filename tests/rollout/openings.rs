@@ -1,4 +1,4 @@
-//! What cannot be opened is blamed on an agent only where one has acted before.
+//! If something cannot be opened in a sandbox, an agent is to blame only if one acted there before.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ use super::deadlines::LONG;
 use super::scaffolds::{Messages, scaffold};
 use super::support::{launch, process, run, shell};
 
-/// The folder in which a terminal's shell begins is gone, which is one reason why it cannot be
-/// started.
+/// The folder in which the shell should begin is gone. That is one reason why a terminal cannot be
+/// opened.
 #[test]
 fn an_episode_that_cannot_begin_in_a_fresh_sandbox_is_no_failure() {
     run(async {

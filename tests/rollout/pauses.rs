@@ -1,4 +1,4 @@
-//! Pauses of a solver's container, and stops of termsmith itself, are no part of a solver's time.
+//! Pauses of a solver's container, and stops of termsmith, take no time from a solver.
 
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use super::endings::block;
 use super::endpoint::{Answer, Server};
 use super::solver::task_dir;
 
-/// Work that needs a good part of the time limit.
+/// Work that takes a good part of the time limit.
 const WORK: &str = "sleep 8; chmod 755 /srv/keys; chmod 600 /srv/keys/host.key; chmod 644 /srv/keys/host.pub; \
                     chown -R 0:0 /srv/keys";
 const LIMIT_SECONDS: &str = "25";
-/// Longer than the limit, and than the wait for a late answer after it.
+/// Longer than the limit, and than the wait for a late answer.
 const DISTURBANCE: Duration = Duration::from_secs(60);
 
-/// Runs a rollout, with `begin` a second after the model was first asked and `end` after the
-/// disturbance. Returns its document.
+/// Runs a rollout. `begin` runs a second after the model was first asked, and `end` after the
+/// disturbance. Returns the rollout's document.
 async fn disturbed(begin: impl Fn(&Child) + Send, end: impl Fn(&Child) + Send) -> Value {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();

@@ -1,4 +1,5 @@
-//! Recorded conversations, whose messages were written from the requests alone, replayed in new containers.
+//! Recorded conversations, replayed in new containers. Their messages were written from the
+//! requests alone.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::common::Bench;
 use super::solver::task_dir;
 
-/// The endpoint of recordings. No server listens there.
+/// The endpoint of the recordings. No server listens there.
 const SETTINGS: &str = r#"
 version = 1
 [endpoints.hand]
@@ -26,7 +27,7 @@ model = "hand-written"
 max_tokens = 2048
 "#;
 
-/// As [`SETTINGS`], with the small context of the recordings that were summarised.
+/// Like [`SETTINGS`], with a small context, for recordings with summaries.
 fn small(context: u32) -> String {
     format!(
         "version = 1\n[endpoints.hand]\nbase_url = \"http://127.0.0.1:9/v1\"\nmax_context = {context}\n\
@@ -103,7 +104,7 @@ fn run_recording(row: &Row) -> Value {
 #[test]
 fn recorded_conversations_end_as_recorded() {
     let documents: Vec<Value> = std::thread::scope(|scope| {
-        // Two at once: most of the time is spent waiting for the terminal.
+        // Two at a time: mostly they wait for the terminal.
         let halves: Vec<_> = ROWS
             .chunks(ROWS.len() / 2)
             .map(|rows| scope.spawn(move || rows.iter().map(run_recording).collect::<Vec<_>>()))
@@ -114,7 +115,8 @@ fn recorded_conversations_end_as_recorded() {
         let at = ROWS.iter().position(|(row, ..)| *row == name).unwrap();
         &documents[at]
     };
-    // After a failed round the feedback named the check but no value that the instruction does not have, and the next round passed.
+    // After a failed round, the feedback named the check. It named no value that the instruction
+    // does not have. The next round passed.
     let corrected = document("terminus-self-correction");
     assert_eq!(corrected["extra"]["rounds"].as_array().unwrap().len(), 1);
     let text = corrected.to_string();
@@ -122,11 +124,11 @@ fn recorded_conversations_end_as_recorded() {
         text.contains("checks failed") && text.contains("test_usage: AssertionError: kwh of … is …, not …"),
         "{text}"
     );
-    // The plan preceded the first message, and a question was answered.
+    // The plan came before the first message, and a question was answered.
     let guided = document("bash-plan-interactive").to_string();
     assert!(guided.contains("suggests this plan") && guided.contains("The mentor says"));
     assert!(document("react-plan").to_string().contains("suggests this plan"));
-    // Each part after a summary begins with the summary, and each step of a task with its own instruction.
+    // After a summary, a part begins with it. A step of a task begins with its own instruction.
     let parts = |name: &str| {
         let documents = document(name).as_array().unwrap().iter();
         let texts = documents.filter(|document| document["extra"]["segments"].is_u64());
@@ -137,7 +139,7 @@ fn recorded_conversations_end_as_recorded() {
     assert!(summed_up[1].contains("What you wrote down at its end"), "{}", summed_up[1]);
     assert!(parts("terminus-summarised")[1].contains("You are picking up work from a previous AI agent"));
     assert_eq!(parts("react-two-steps").len(), 2);
-    // The attempts of a fork begin with the first one's turns.
+    // The attempts of a fork begin with the turns of the first one.
     assert_eq!(document("bash-fork")["extra"]["fork"]["turns"], 2);
 }
 
@@ -165,6 +167,6 @@ fn references_are_run_reported_and_exported() {
             .count(),
         4
     );
-    // Rollouts with messages can be imported; those without are refused by name.
+    // Rollouts with messages can be imported. Those without are refused by name.
     bench.run(&["import", "jobs/out", "--out", "taken"]).ends(1).says("the agent wrote no message");
 }

@@ -1,5 +1,5 @@
-//! Requests that a server refuses: for the policy's text, which is the policy's failure, or for any
-//! other reason, which is the caller's.
+//! Requests that a server refuses. If the policy's text is the reason, the policy has failed. For
+//! any other reason, the caller is at fault.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn refused(status: u16, error: &Value) -> Answer {
     raw(status, &json!({ "error": error }))
 }
 
-/// A message with these calls of `bash`, by their arguments.
+/// A message with calls of `bash` that have these arguments.
 fn calls(arguments: &[&str]) -> Answer {
     let calls: Vec<_> = arguments
         .iter()
@@ -46,14 +46,14 @@ fn calls(arguments: &[&str]) -> Answer {
     raw(200, &json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": message }] }))
 }
 
-/// A reply with half of a surrogate pair, which is no JSON text.
+/// A reply with half of a surrogate pair. That is no JSON text.
 fn half_a_pair() -> Answer {
     let headers = vec![("content-type", "application/json".to_owned())];
     let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"\ud800"}}]}"#;
     Answer::Raw { status: 200, headers, body: body.to_owned() }
 }
 
-/// The messages of the policy in a request.
+/// Number of the policy's messages in a request.
 fn turns(body: &Value) -> usize {
     body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
 }
@@ -86,8 +86,7 @@ async fn episode(
     run_episode(protocol, &mut policy, conversation, "Do it.", &episode, Hooks::none(&mut log)).await
 }
 
-/// Servers refuse a history with such calls, whichever way: the next request has to go without
-/// them.
+/// Servers refuse a history with such calls. So the next request must go without them.
 #[test]
 fn a_malformed_call_is_a_mistake_of_one_turn() {
     run(async {
@@ -126,8 +125,8 @@ fn a_malformed_call_is_a_mistake_of_one_turn() {
     });
 }
 
-/// What a server answers: by the number of the policy's messages in the request, whether the
-/// refused text is in it, and the attempt.
+/// The answer of a server. It depends on the number of the policy's messages in the request, on
+/// whether the refused text is in it, and on the attempt.
 type Answers = fn(usize, bool, u32) -> Answer;
 
 #[test]
@@ -151,7 +150,7 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
     #[derive(Debug, PartialEq)]
     enum Is {
         Ended(End),
-        /// An error of the caller, or of the endpoint.
+        /// An error of the caller or of the endpoint.
         Error,
     }
     run(async {
@@ -237,7 +236,7 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
             ended(End::RequestRefused),
         )
         .await;
-        // Two attempts are one call here: the server recovers after it.
+        // Two attempts are a call here. The server recovers after it.
         check(
             "500 for a while",
             |turns, bad, attempt| if bad && attempt < 2 { error(500) } else { goes_on(turns) },
@@ -281,7 +280,7 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
     });
 }
 
-/// No text of the policy's is in the request; the reply alone is unreadable.
+/// The request has no text of the policy. Only the reply is unreadable.
 #[test]
 fn a_first_reply_that_is_no_json_is_the_policys_failure() {
     run(async {
@@ -322,7 +321,7 @@ fn the_calls_of_one_message_are_bounded() {
     });
 }
 
-/// The agent is a program of the caller's, and it can send anything.
+/// The agent is a program of the caller, and can send anything.
 #[test]
 fn an_installed_agent_answers_for_its_own_requests() {
     run(async {
@@ -338,7 +337,7 @@ fn an_installed_agent_answers_for_its_own_requests() {
         let check = async |status: u16, everyone: bool, expect: Option<End>| {
             let server = Server::start(move |body, _| {
                 let text = body.to_string();
-                // The request of an agent, then the same or another one, then the control.
+                // The agent's request, then the same or another one, then the control.
                 if text.contains("Bad?") || (everyone && !text.contains("Hello?")) {
                     refused(status, &json!({ "message": "no" }))
                 } else {

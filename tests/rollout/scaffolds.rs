@@ -1,4 +1,5 @@
-//! Scaffolds on the process engine: the limits in their texts, the actions that they refuse, and a scaffold defined by this test.
+//! Scaffolds on the process engine: the limits in their texts, the actions that they refuse, and a
+//! scaffold that this test defines.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::support::{launch, process, run};
 
-/// Longer than any command of this file.
+/// Longer than any command in this file.
 const LONG: Duration = Duration::from_secs(60);
-/// Larger than the maximum size of one command.
+/// Larger than a command may be.
 const TOO_LONG: usize = 2 << 20;
 
-/// A policy that sends these messages, one per turn.
+/// A policy that sends these messages, one in each turn.
 pub(crate) struct Messages(pub(crate) VecDeque<AssistantMessage>);
 
 impl Policy for Messages {
@@ -69,7 +70,7 @@ async fn run_messages(
     run_episode(protocol, &mut policy, conversation, "Do it.", &episode, hooks).await.unwrap()
 }
 
-/// A message that runs `command` in the scaffold `option`.
+/// A message that runs `command`, for the scaffold `option`.
 pub(crate) fn message(option: &str, command: &str) -> AssistantMessage {
     let (content, tool_calls) = match option {
         "bash" => {
@@ -160,11 +161,12 @@ fn a_command_that_cannot_be_sent_is_a_malformed_action() {
     });
 }
 
-/// NUL is a key (C-@ and C-Space send it), and keys are sent in any number of pieces: a pane accepts all of them.
+/// NUL is a key (C-@ and C-Space send it), and keys come in pieces of any size. A terminal accepts
+/// all of them.
 #[test]
 fn a_pane_accepts_every_key() {
     run(async {
-        // A line of 1 MiB is more than a shell edits in time: only the end of the episode is checked.
+        // No shell edits a line of 1 MiB in time. So only the end of the episode is checked.
         for (keys, still) in
             [("\0", Some("still 42")), ("C-@", Some("still 42")), (&*"a".repeat(1 << 20), None)]
         {
@@ -175,8 +177,9 @@ fn a_pane_accepts_every_key() {
             };
             let mut conversation = Conversation::default();
             let scaffold = scaffold("terminus");
-            // The waits end early, once all keys are processed. No `clear`: as in Harbor, what is new on a screen is what follows
-            // the last place of the screen before, which was only the prompt that stands below the output then.
+            // The waits end early, once all keys are processed. There is no `clear`: like Harbor,
+            // this finds new output by the last place of the screen before. That was only the
+            // prompt, which would then stand below the output.
             let follow = serde_json::json!([
                 { "keystrokes": "C-c", "duration": 30 },
                 { "keystrokes": "echo still $((40 + 2))\n", "duration": 30 },
@@ -200,7 +203,7 @@ fn a_scaffold_of_a_program_needs_its_command() {
     assert!(error.to_string().contains("--agent-command"), "{error}");
 }
 
-/// A complete new scaffold: a message is a command, and `bye` ends.
+/// A whole new scaffold: a message is a command, and `bye` ends.
 #[derive(Clone, Copy, Debug)]
 struct Toy;
 
@@ -281,7 +284,7 @@ fn a_new_scaffold_is_one_file_and_one_line() {
     });
 }
 
-/// Records the span in which each turn is logged.
+/// Records in which span each turn is logged.
 struct Spans(Vec<Option<&'static str>>);
 
 impl TurnLog for Spans {

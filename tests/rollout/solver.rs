@@ -1,4 +1,5 @@
-//! A simulated model that knows the solutions of a few small tasks, and applies them in some attempts.
+//! A simulated model. It knows the solutions of a few small tasks, and applies them in some
+//! attempts.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,10 +8,10 @@ use serde_json::Value;
 
 use super::common::copy;
 
-/// Small tasks of the corpus, with an image in common.
+/// Small tasks of the corpus. They share an image.
 pub(crate) const TASKS: [&str; 4] = ["sound-merge", "sound-modes", "sound-report", "sound-roman"];
 
-/// Seed of the expert's sampling: it distinguishes attempts, since each then sends requests of its own.
+/// Seed of the expert's sampling. With it, each attempt sends requests of its own.
 pub(crate) const SEED: u64 = 5;
 
 pub(crate) fn task_dir(name: &str) -> PathBuf {
@@ -44,13 +45,13 @@ impl Solver {
         Self { solutions: solutions.collect(), serial: AtomicU64::new(0) }
     }
 
-    /// The next message: look, solve (in two of three attempts, by their seeds), submit. With `numbered`, each has its own number, which
-    /// shows whether a reply was kept.
+    /// The next message: look, solve, submit. Two of three attempts solve, by their seeds. With
+    /// `numbered`, each message has a number, which shows whether a reply was kept.
     pub(crate) fn reply(&self, body: &Value, numbered: Numbered) -> String {
         let messages = body["messages"].as_array().unwrap();
         let task = messages[1]["content"].as_str().unwrap();
         let (_, solution) = self.solutions.iter().find(|(opening, _)| task.contains(opening)).unwrap();
-        // Seeds are the attempt's own.
+        // Each attempt has its own seed.
         let lazy = body["seed"].as_u64().unwrap().is_multiple_of(3);
         let command = match messages.iter().filter(|message| message["role"] == "assistant").count() {
             0 => "ls -a / | head -n 3".to_owned(),

@@ -1,4 +1,5 @@
-//! Conversations that would exceed the context: they end, or continue from a summary, each part as a separate segment.
+//! Conversations that would exceed the context. They end, or continue from a summary. Each part is
+//! a segment of its own.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +16,12 @@ use super::solver::task_dir;
 
 /// Turns with a command, before the model submits.
 const STEPS: usize = 20;
-/// Tokens of the messages of one request.
+/// Most tokens of a request's messages.
 const CONTEXT: u64 = 4_000;
 /// Tokens of a reply.
 const REPLY: u64 = 100;
 
-/// The kind of a request.
+/// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Step,
@@ -43,7 +44,7 @@ fn wanted(body: &Value) -> Wanted {
     asks.iter().find(|(text, _)| last.contains(text)).map_or(Wanted::Step, |(_, wanted)| *wanted)
 }
 
-/// Tokens of the messages, as counted by this server.
+/// Tokens of the messages, as this server counts them.
 fn length(body: &Value) -> u64 {
     const BYTES_PER_TOKEN: usize = 4;
     (body["messages"].to_string().len() / BYTES_PER_TOKEN) as u64
@@ -56,7 +57,7 @@ enum Speaks {
     Calls,
 }
 
-/// The next step: changes the folder, prints it, and fills the conversation.
+/// The next step. It changes the folder, prints it, and fills the conversation.
 fn step(speaks: Speaks, number: usize, read: u64) -> Answer {
     let go = if number == 0 { "cd /srv; " } else { "" };
     let command = format!("{go}printf 'x%.0s' {{1..1800}}; date +%N; echo step {number} in $PWD");
@@ -107,7 +108,7 @@ fn too_long() -> Answer {
     }
 }
 
-/// A server with this context. A request refused as too long does not count as a step.
+/// A server with this context. A request that is refused as too long does not count as a step.
 async fn server(speaks: Speaks, refuses: fn(&Value) -> bool) -> Server {
     let steps = AtomicUsize::new(0);
     Server::start(move |body, _| {
@@ -235,7 +236,7 @@ async fn a_conversation_continues_from_a_summary() {
                 assert!(text.contains("I SUM UP") || text.contains("WHICH STEP"), "{name}: {text}");
             }
         }
-        // The container kept its state, and every step was executed once.
+        // The container kept its state, and each step was executed once.
         let all: Vec<&Value> = parts
             .iter()
             .flat_map(|part| part["steps"].as_array().unwrap())
@@ -255,7 +256,7 @@ async fn a_conversation_continues_from_a_summary() {
             assert_eq!(with_tools, scaffold == "bash", "{name}");
             assert_eq!(asked.body["tool_choice"] == "none", with_tools, "{name}");
         }
-        // With a known context, everything fits into the summary.
+        // With a known context, the summary covers everything.
         let assistant = |messages: &Value| {
             messages.as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
         };
@@ -280,7 +281,7 @@ async fn a_conversation_continues_from_a_summary() {
             assert!(messages[0]["content"].as_str().unwrap().contains(" in /srv"), "and sees the screen");
         }
 
-        // A repeated command reads all of it from the store.
+        // A repeated command reads everything from the store.
         let before = server.requests();
         tokio::task::block_in_place(|| bench.run(&args).ok());
         assert_eq!(server.requests(), before, "{name}");
@@ -309,12 +310,12 @@ async fn handoffs_without_a_full_summary() {
     check("a short one is", no_summary, &["--summarise"], "submitted", "IN SHORT").await;
     let none_at_all = |body: &Value| wanted(body) != Wanted::Step;
     check("not even that", none_at_all, &["--summarise"], "submitted", "Last, this was said and run").await;
-    // The conversation after a summary does not fit either: another summary would not help.
+    // The conversation after a summary does not fit either. Another summary would not help.
     let never_again = |body: &Value| body["messages"].to_string().contains("I SUM UP");
     check("it does not help", never_again, &["--summarise"], "context_full", "I SUM UP").await;
 }
 
-/// Kinds of requests at whose arrival the command is killed.
+/// The command is killed when a request of one of these kinds arrives.
 const KILLS: [Wanted; 3] = [Wanted::Summary, Wanted::Questions, Wanted::Answers];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -334,7 +335,7 @@ async fn an_interrupted_summary_is_resumed() {
             }
         };
         tokio::time::timeout(Duration::from_secs(300), reached).await.unwrap();
-        // It may have ended meanwhile.
+        // It may have ended already.
         let _ = running.kill();
         running.wait().unwrap();
     }
@@ -345,12 +346,13 @@ async fn an_interrupted_summary_is_resumed() {
     let sent = bodies.len();
     bodies.dedup();
     assert!(sent - bodies.len() <= KILLS.len(), "{} repeated", sent - bodies.len());
-    // The screen shows the clock, and the recorded turns were executed again at another time; the requests are the same nevertheless.
+    // The screen shows the clock, and the recorded turns are executed at another time. The requests
+    // are equal nevertheless.
     let handoffs = result.parts().len() - 1;
     let questions = bodies.iter().filter(|body| body.contains("Please begin by asking several questions"));
     let answered = bodies.iter().filter(|body| body.contains("The next agent has a few questions for you"));
     assert_eq!(answered.count(), handoffs);
-    // Each occurs in the request itself and in the requests after it.
+    // Each is in the request itself, and in the requests after it.
     let alone = questions.filter(|body| !body.contains("WHICH STEP"));
     assert_eq!(alone.count(), handoffs);
 }
