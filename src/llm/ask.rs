@@ -1,4 +1,4 @@
-//! Structured replies: parsed, validated, and requested once more if they are invalid.
+//! Structured replies: parsed, checked, and requested once more if they are invalid.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,21 +8,21 @@ use super::{
     CallError, CallSite, ChatMessage, ChatRequest, Finish, JsonMode, ModelRole, Models, Reply, ResponseFormat,
 };
 
-/// Maximum number of positions at which JSON is searched for. A text with more of them is prose with braces.
+/// Most places at which JSON is searched for. A text with more is prose with braces.
 const MAX_STARTS: usize = 64;
 
-/// A request without a valid structured reply.
+/// A request that got no valid structured reply.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error(transparent)]
     Call(#[from] CallError),
-    /// Neither the reply nor the corrected one was valid.
+    /// Neither the first reply nor the second one was valid.
     #[error(
-        "the {role} twice gave no usable `{wanted}`: {message}\nhint: set `json` of its endpoint if the server can be held to a schema, or raise the role's `max_tokens`"
+        "the model of role `{role}` gave no usable `{wanted}`, even when asked again: {message}\nhint: set `json` of its endpoint if the server can be held to a schema, or raise the role's `max_tokens`"
     )]
     Unusable {
         role: ModelRole,
-        /// The type's name.
+        /// Name of the type.
         wanted: String,
         message: String,
         /// The second reply.
@@ -39,10 +39,11 @@ pub async fn ask<T: DeserializeOwned + JsonSchema>(
     ask_checked(models, site, request, |_: &T| Ok(())).await
 }
 
-/// The reply to `request` as a `T` that `check` accepts. An error of `check` is sent to the model.
+/// The reply to `request` as a `T` that `check` accepts.
 ///
-/// The type's schema is sent to servers that support it; for others `request` has to describe the form. An invalid reply
-/// is answered once with its problem, at the stage `<stage>/corrected` of the same site.
+/// Servers that support it are sent the type's schema. For others `request` must describe the form.
+/// An invalid reply is sent back once with its problem, at the stage `<stage>/corrected` of the
+/// site.
 pub async fn ask_checked<T: DeserializeOwned + JsonSchema>(
     models: &Models,
     site: &CallSite,
@@ -65,7 +66,8 @@ pub async fn ask_checked<T: DeserializeOwned + JsonSchema>(
         Ok(value) => return Ok(value),
         Err(message) => message,
     };
-    // Without reasoning and tool calls of the first reply: they would mislead the model, or be refused.
+    // Without the reasoning and tool calls of the first reply: they could mislead the model, or be
+    // refused.
     request.messages.push(ChatMessage::assistant(reply.message.content));
     request.messages.push(ChatMessage::user(correction(&message, &schema)));
     let site = CallSite { stage: format!("{}/corrected", site.stage), ..site.clone() };
@@ -95,7 +97,8 @@ fn read<T: DeserializeOwned>(reply: &Reply, check: impl Fn(&T) -> Result<(), Str
     Ok(value)
 }
 
-/// The JSON in a model's text: the text itself, what a fence holds, or the first object or list that can be read.
+/// The JSON in a model's text: the whole text, the content of a fence, or the first object or list
+/// that can be read.
 fn json_in(text: &str) -> Result<Value, String> {
     let text = text.trim();
     let whole = match serde_json::from_str(text) {

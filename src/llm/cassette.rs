@@ -1,4 +1,4 @@
-//! Recordings of model calls: a recorded run can be replayed without a model.
+//! Cassettes: recordings of model calls. A recorded run can be replayed without a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,15 +14,15 @@ use serde_json::Value;
 use super::{CallSite, Drift, drift::drift};
 use crate::folder::{WalkError, read_named_by_user};
 
-/// Version of a line.
+/// Version of a line's format.
 const VERSION: u32 = 1;
-/// Extension of compressed recordings.
+/// Extension of a compressed recording.
 const COMPRESSED: &str = "zst";
-/// Bytes of a recording, also of a decompressed one: hundreds of tasks. A small compressed file can
-/// hold any number.
+/// Most bytes of a recording, also when decompressed. It is enough for hundreds of tasks. A small
+/// compressed file could have any number.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// One line of a recording.
+/// A line of a recording: a call.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -54,7 +54,7 @@ pub enum CassetteError {
     Unreadable { path: PathBuf, site: Box<CallSite>, message: String },
 }
 
-/// A recording that replaces the model endpoints.
+/// A recording that is used in place of endpoints.
 #[derive(Debug)]
 pub struct Cassette {
     path: PathBuf,
@@ -62,7 +62,7 @@ pub struct Cassette {
 }
 
 impl Cassette {
-    /// Reads the recording in `path`, which may be compressed (`.zst`).
+    /// Reads the recording in `path`. It may be compressed (`.zst`).
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
         let text = text_of(path)?;
         Ok(Self { path: path.to_owned(), lines: parse(path, &text)? })
@@ -78,7 +78,7 @@ impl Cassette {
         self.lines.is_empty()
     }
 
-    /// The response recorded at `site`, and how `request` differs from the recorded request.
+    /// The recorded response at `site`, and how `request` differs from the recorded request.
     pub(super) fn reply(
         &self,
         site: &CallSite,
@@ -95,7 +95,7 @@ impl Cassette {
     }
 }
 
-/// A recording that is being written. Calls that the file already contains are not written again.
+/// A recording that is being written. Calls that the file has are not written again.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
@@ -109,7 +109,8 @@ struct Recording {
 }
 
 impl Recorder {
-    /// Continues the recording in `path`, or creates it. An incomplete last line, left by a killed process, is cut off.
+    /// Continues the recording in `path`, or creates it. A killed process may have left a part of a
+    /// line at the end. It is cut off.
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
         if is_compressed(path) {
             let source = io::Error::other(
@@ -130,7 +131,7 @@ impl Recorder {
         Ok(Self { path: path.to_owned(), state: Mutex::new(Recording { file, sites }) })
     }
 
-    /// Appends a call, and returns when it is on the disk.
+    /// Appends a call. Returns when it is on the disk.
     pub(super) fn record(&self, site: &CallSite, request: &Value, body: &str) -> Result<(), CassetteError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.sites.contains(site) {
@@ -139,7 +140,7 @@ impl Recorder {
         let write = |state: &mut Recording| -> io::Result<()> {
             let response = serde_json::from_str(body)?;
             let line = Line { version: VERSION, site: site.clone(), request: request.clone(), response };
-            // One write per line, so that lines of concurrent processes do not mix.
+            // One write for each line, so that lines of concurrent processes do not mix.
             state.file.write_all(format!("{}\n", serde_json::to_string(&line)?).as_bytes())?;
             state.file.sync_data()
         };
@@ -149,7 +150,8 @@ impl Recorder {
     }
 }
 
-/// The text of a recording. Each call repeats its conversation's beginning, so recordings are large and compress well.
+/// The text of a recording. A call repeats the start of its conversation, so recordings compress
+/// well.
 fn text_of(path: &Path) -> Result<String, CassetteError> {
     let bytes = read_named_by_user(path, MAX_BYTES)?;
     if !is_compressed(path) {
@@ -189,7 +191,7 @@ fn parse(path: &Path, text: &str) -> Result<BTreeMap<CallSite, Line>, CassetteEr
         }
         let site = line.site.clone();
         if lines.insert(site.clone(), line).is_some() {
-            return Err(fault(format!("the call at {site} stands here for the second time")));
+            return Err(fault(format!("the call at {site} is recorded twice")));
         }
     }
     Ok(lines)

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::ModelRole;
 use super::budget::Price;
 
-/// The whole file.
+/// The settings of all models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -25,7 +25,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The version that this build reads.
+    /// The version of the format that this build reads.
     pub const VERSION: u32 = 1;
 }
 
@@ -33,21 +33,21 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointSettings {
-    /// The URL to which `/chat/completions` is appended, usually ending in `/v1`.
+    /// URL of the server, usually ending in `/v1`. `/chat/completions` is appended to it.
     pub base_url: String,
-    /// Name of the environment variable that holds the key. Absent: the server needs no key.
+    /// Name of the environment variable with the key. Without it, no key is sent.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// Maximum requests in any minute.
+    /// Most requests in a minute.
     #[serde(default)]
     pub requests_per_minute: Option<u32>,
-    /// Maximum tokens in any minute, input and output.
+    /// Most tokens in a minute, of input and output together.
     #[serde(default)]
     pub tokens_per_minute: Option<u64>,
-    /// Maximum concurrent requests.
+    /// Most concurrent requests.
     #[serde(default = "default_concurrency")]
     pub concurrency: u32,
-    /// Seconds that one request may take, from connecting to the last byte.
+    /// Most seconds of one request, from connecting to the last byte.
     #[serde(default = "default_timeout_sec")]
     pub timeout_sec: f64,
     /// How the server is made to reply in JSON.
@@ -59,13 +59,14 @@ pub struct EndpointSettings {
     /// US dollars per 1M output tokens.
     #[serde(default)]
     pub usd_per_1m_output_tokens: Option<f64>,
-    /// Size of the context window in tokens, prompt and reply.
+    /// Tokens of the context window, for prompt and reply together.
     #[serde(default)]
     pub max_context: Option<u64>,
     /// The server's name for the limit on a reply's tokens.
     #[serde(default)]
     pub max_tokens_key: MaxTokensKey,
-    /// Send the reasoning of earlier turns back, as `reasoning_content`. Some models need it between tool calls, others reject it.
+    /// Send the reasoning of earlier turns back, as `reasoning_content`. Some models need it
+    /// between tool calls, and others refuse it.
     #[serde(default)]
     pub return_reasoning: bool,
 }
@@ -78,24 +79,24 @@ pub enum JsonMode {
     Schema,
     /// `response_format` of type `json_object`.
     Object,
-    /// Not constrained: JSON is searched for in the reply.
+    /// Not at all. The JSON is searched for in the reply.
     #[default]
     None,
 }
 
-/// The two names of one parameter.
+/// The two names of the limit on a reply's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensKey {
-    /// Accepted by nearly every server.
+    /// Nearly every server accepts it.
     #[default]
     MaxTokens,
-    /// Required by OpenAI's reasoning models.
+    /// OpenAI's reasoning models need it.
     MaxCompletionTokens,
 }
 
 impl MaxTokensKey {
-    /// The key in a request.
+    /// The key in a request's body.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MaxTokens => "max_tokens",
@@ -116,39 +117,43 @@ pub struct RoleSettings {
     pub temperature: Option<f64>,
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Tokens of one reply, reasoning included. The budget reserves that many for each call.
+    /// Most tokens of a reply, with its reasoning. The budget reserves as many for each call.
     pub max_tokens: u32,
-    /// Makes sampling repeatable where the server supports it: the seed of each call is derived from this one.
+    /// Makes sampling repeatable, if the server supports it. The seed of each call is derived from
+    /// this one.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// US dollars per 1M input tokens, if this model's price differs from the endpoint's.
+    /// US dollars per 1M input tokens, if the model's price is not the endpoint's.
     #[serde(default)]
     pub usd_per_1m_input_tokens: Option<f64>,
-    /// US dollars per 1M output tokens, likewise.
+    /// US dollars per 1M output tokens, if the model's price is not the endpoint's.
     #[serde(default)]
     pub usd_per_1m_output_tokens: Option<f64>,
     /// For the role `sampler`: how the model is made to write a user's request.
     #[serde(default)]
     pub sampling: Sampling,
-    /// Parameters that are passed through verbatim, for extensions of this server.
+    /// Further parameters for this server. They are sent as they are.
     #[serde(default)]
     pub extra: Map<String, Value>,
 }
 
-/// How a model is made to write what a user asks for (Magpie, arXiv:2406.08464; LiteCoder-Terminal, §3.1).
+/// How a model is made to write a user's request (Magpie, arXiv:2406.08464; LiteCoder-Terminal,
+/// §3.1).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sampling {
-    /// A chat whose prompt asks for the request. Every endpoint has it.
+    /// A chat. Its prompt asks for the request. Every endpoint supports it.
     #[default]
     Chat,
-    /// The same chat, with the first words of the assistant's reply given. The endpoint must continue a last message of the assistant; some
-    /// need parameters for that, such as vLLM's `continue_final_message`, in `extra`.
+    /// The same chat, with the first words of the reply given. The endpoint must continue a last
+    /// message of the assistant. Some need a parameter in `extra` for that, e.g. vLLM's
+    /// `continue_final_message`.
     Prefill {
-        /// The first words.
+        /// The first words of the reply.
         begin: String,
     },
-    /// The model's own chat template up to the user's turn, continued by `/completions`: the model writes the user's turn itself.
+    /// `/completions` continues the model's own chat template after the start of the user's turn.
+    /// So the model writes the user's turn.
     Prefix {
         /// The template, with `{system}` in the place of the system prompt.
         template: String,
@@ -168,11 +173,12 @@ impl Sampling {
     }
 }
 
-/// The place of the system prompt in a chat template.
+/// A chat template has this in the place of the system prompt.
 pub const SYSTEM_PLACE: &str = "{system}";
 
 impl RoleSettings {
-    /// US dollars per 1M input and per 1M output tokens at `endpoint`; `None` if the file states no price.
+    /// US dollars per 1M input tokens and per 1M output tokens at `endpoint`. `None` if the file
+    /// has no price.
     pub fn usd_per_1m_tokens(&self, endpoint: &EndpointSettings) -> Option<(f64, f64)> {
         let input = self.usd_per_1m_input_tokens.or(endpoint.usd_per_1m_input_tokens)?;
         let output = self.usd_per_1m_output_tokens.or(endpoint.usd_per_1m_output_tokens)?;
@@ -184,12 +190,12 @@ impl RoleSettings {
     }
 }
 
-/// Model servers batch; eight concurrent requests keep a small one busy and are below every provider's limit.
+/// Servers batch requests. Eight keep a small one busy, and no provider's limit is below that.
 fn default_concurrency() -> u32 {
     8
 }
 
-/// Ten minutes: a long reasoned reply of a slow model takes several.
+/// Ten minutes: a slow model takes several for a long reply.
 fn default_timeout_sec() -> f64 {
     600.0
 }

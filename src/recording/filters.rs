@@ -1,4 +1,5 @@
-//! Which recordings do not become tasks, as data: `templates/recordings/filters.toml`.
+//! Filters: recordings that must not become tasks. They are data:
+//! `templates/recordings/filters.toml`.
 
 use regex::Regex;
 use serde::Deserialize;
@@ -9,7 +10,7 @@ use crate::assets::Assets;
 const FILE: &str = "templates/recordings/filters.toml";
 const VERSION: u32 = 1;
 
-/// The filters.
+/// All filters.
 #[derive(Clone, Debug)]
 pub struct Filters {
     min_commands: usize,
@@ -29,12 +30,12 @@ struct Filter {
 /// Why a recording becomes no task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The filter.
+    /// The filter's id.
     pub id: String,
     pub reason: String,
 }
 
-/// Filters that cannot be used.
+/// The file of filters cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("`{FILE}`: {0}\nhint: an overriding templates folder must be complete")]
 pub struct FilterError(String);
@@ -54,21 +55,21 @@ struct DeclaredFilter {
     id: String,
     on: Place,
     pattern: String,
-    /// Matches in which this matches too do not count.
+    /// A match does not count if this pattern matches in it.
     #[serde(default)]
     allow: Option<String>,
     reason: String,
 }
 
-/// Where a pattern is looked for.
+/// Where a pattern is searched for.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Place {
-    /// The output with its control sequences.
+    /// The output, with its control sequences.
     Output,
-    /// The text that the terminal showed.
+    /// The text on the terminal.
     Transcript,
-    /// Each command line.
+    /// Each line of a command.
     Command,
 }
 
@@ -96,12 +97,12 @@ impl Filters {
         Ok(Self { min_commands: declared.min_commands, looking: declared.looking, filters })
     }
 
-    /// Why `recording` becomes no task; `None` if it may.
+    /// Why `recording` becomes no task. `None` if it may become one.
     pub fn refusal(&self, recording: &Recording) -> Option<Refusal> {
         let found = self.filters.iter().find_map(|filter| Some((filter, filter.finds(recording)?)));
         if let Some((filter, words)) = found {
             let reason = match filter.on {
-                // A secret must not be repeated.
+                // The match may be a secret, so it is not quoted.
                 Place::Transcript | Place::Output => filter.reason.clone(),
                 Place::Command => format!("{}: `{words}`", filter.reason),
             };
@@ -111,13 +112,13 @@ impl Filters {
         (working < self.min_commands).then(|| Refusal {
             id: "trivial".to_owned(),
             reason: format!(
-                "{working} of its commands do more than look, and {} are the least",
+                "{working} of its commands do more than look around, and a task needs {}",
                 self.min_commands
             ),
         })
     }
 
-    /// Whether a command only looks around.
+    /// Whether a command changes nothing, e.g. `ls`.
     fn only_looks(&self, command: &str) -> bool {
         let changes = command.contains(['>', '|', ';', '&']);
         let program = command.split_whitespace().next().unwrap_or_default();
@@ -126,7 +127,7 @@ impl Filters {
 }
 
 impl Filter {
-    /// What it finds.
+    /// The first match that counts.
     fn finds(&self, recording: &Recording) -> Option<String> {
         let within = |text: &str| {
             let mut found = self.pattern.find_iter(text).map(|found| found.as_str());
@@ -141,7 +142,7 @@ impl Filter {
                 .commands
                 .iter()
                 .flat_map(|command| command.lines())
-                // Also in the middle of a loop.
+                // A line within a loop counts too.
                 .find(|line| within(line.trim_start()).is_some())
                 .map(str::to_owned),
         }

@@ -1,4 +1,4 @@
-//! Recordings: made and replayed.
+//! Recordings are made and replayed.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::clock::TestClock;
 use super::endpoint::Server;
 use super::{call_all, env, fresh_dir, fresh_store, options, request, settings, site};
 
-/// Records calls 0 to 4 of a server, twice: the second run finds them in the file.
+/// Records calls 0 to 4 of a server, twice. The second run finds them in the file.
 async fn record(server: &Server, file: &Path) -> Vec<String> {
     let clock = TestClock::jumping();
     let mut contents = Vec::new();
@@ -56,7 +56,7 @@ async fn a_recording_is_replayed_without_server_or_key() {
     assert_eq!((models.tally().sent, models.tally().spent.tokens), (0, 0));
     assert!(requests >= 5);
 
-    // A site that the recording does not contain.
+    // The recording has no call at this site.
     let error = models.call(&site(9), &request(9)).await.unwrap_err().to_string();
     let expected = format!(
         "recording `{}` has no call at expert/step of `unit-9`, round 0, step 0, sample 0\n\
@@ -99,7 +99,7 @@ fn invalid_recordings_are_refused() {
         (line(2, "a"), "run.jsonl:1: version 2 of the format is unknown"),
         (
             line(1, "a") + "\n" + &line(1, "a"),
-            "run.jsonl:3: the call at judge/s of `a`, round 0, step 0, sample 0 stands here for the second time",
+            "run.jsonl:3: the call at judge/s of `a`, round 0, step 0, sample 0 is recorded twice",
         ),
         (line(1, "a").replace("\"stage\"", "\"state\""), "run.jsonl:1: unknown field `state`"),
     ] {
@@ -111,7 +111,7 @@ fn invalid_recordings_are_refused() {
     let missing = Cassette::open(&dir.path().join("none")).err().unwrap().to_string();
     assert!(missing.starts_with("failed to read `"), "{missing}");
 
-    // A line that a killed process left unfinished is cut off, and the other lines are kept.
+    // A killed process left a part of a line. It is cut off, and the other lines stay.
     std::fs::write(&file, line(1, "a") + &line(1, "b")[..40]).unwrap();
     Recorder::open(&file).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), line(1, "a"));
