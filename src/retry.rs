@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 /// How often to try, and how long to wait between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Most attempts, the first one included.
+    /// Maximum number of attempts, the first one included.
     pub attempts: u32,
     /// The first pause is drawn between zero and this. Each further range is twice as long.
     pub base: Duration,

@@ -16,7 +16,7 @@ use crate::prompts::{PromptSet, PromptsError};
 /// The scaffold's registry entry.
 pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: NAME,
-    description: "One fenced block of bash per message; the scripted expert uses it",
+    description: "One fenced block of bash per message",
     load: |assets, _| Ok(Arc::new(BashBlock::load(assets)?)),
 };
 

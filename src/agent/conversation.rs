@@ -13,7 +13,7 @@ use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn, TurnKind};
 pub struct Conversation {
     pub opening: Opening,
     pub turns: Vec<Turn>,
-    /// What was seen of each turn; same length as `turns`.
+    /// Observations of each turn; same length as `turns`.
     pub seen: Vec<TurnSeen>,
     /// Points at which a new conversation began from a summary.
     pub handoffs: Vec<HandedOff>,
@@ -76,7 +76,7 @@ pub(super) enum LastShown {
     Out,
 }
 
-/// Characters that [`end_of`] keeps. terminus-2 keeps as many of a screen.
+/// Characters that [`end_of`] keeps. terminus-2 keeps the same number of a screen.
 pub(super) const LAST_CHARACTERS: usize = 1_000;
 
 /// The end of a text, after a line that says how many characters were left out.

@@ -80,7 +80,7 @@ impl Deadline {
         }
     }
 
-    /// A poisoned lock only means that another task panicked between two complete changes.
+    /// A poisoned lock has a valid state: no change panics halfway.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

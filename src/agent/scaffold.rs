@@ -97,7 +97,7 @@ pub trait Protocol: Debug + Send + Sync {
 /// An open session and the first messages of its episode.
 pub type OpenSession<'a> = (Box<dyn Session + 'a>, Opening);
 
-/// What a scaffold remembers between the messages of an episode, e.g. the terminal.
+/// An open session. It keeps the state between the messages of an episode, e.g. the terminal.
 pub trait Session: Send {
     /// Executes the actions of a message. The same messages must have the same effects: an
     /// interrupted rollout is resumed by executing its recorded messages again.

@@ -178,7 +178,7 @@ impl Summariser<'_> {
         }
     }
 
-    /// A handoff whose history no model could read.
+    /// A handoff of a history that no model could read.
     async fn without_history(
         &self,
         conversation: &Conversation,
@@ -359,7 +359,7 @@ impl Summariser<'_> {
     }
 }
 
-/// What the author of the notes had read.
+/// The texts that the author of the notes had read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notes {
     /// The conversation.

@@ -63,7 +63,7 @@ impl Clock {
     }
 
     fn read(&self) -> (Duration, Duration) {
-        // A lock is poisoned by a panic between two complete changes, so the value is valid.
+        // A poisoned lock has a valid state: no change panics halfway.
         let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.started.elapsed();
         if self.ticks {

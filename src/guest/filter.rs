@@ -222,7 +222,7 @@ pub(super) fn apply() {
 mod tests {
     use super::*;
 
-    /// What the kernel does with a call: runs the filter.
+    /// Runs the filter on a call, as the kernel does.
     fn run(filter: &[Instruction], architecture: u32, call: u32, arguments: [u32; 3]) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {

@@ -58,7 +58,7 @@ pub fn marker(omitted: u64) -> String {
     format!("\n… {omitted} bytes omitted …\n")
 }
 
-/// Most bytes of a UTF-8 character.
+/// Maximum bytes of a UTF-8 character.
 const MAX_CHAR: usize = 4;
 
 /// Length of `bytes` without an incomplete character at the end.

@@ -29,9 +29,9 @@ pub mod head_tail;
 
 mod codec;
 
-/// Most pseudo-terminals of a container, if the engine can limit them. Programs such as `tmux` and
-/// `script` hold one for each window. If the host has none left, a container with fewer than these
-/// is not the reason.
+/// Maximum number of pseudo-terminals of a container, if the engine can limit them. Programs such
+/// as `tmux` and `script` hold one for each window. If the host has none left, a container with
+/// fewer than these is not the reason.
 pub const MAX_TERMINALS: u32 = 64;
 
 // These are in the guest binary, and in the library's tests. The library itself must not call

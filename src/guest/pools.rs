@@ -14,7 +14,7 @@ const TERMINALS: &str = "/dev/pts";
 /// `/dev/pts` may use (`Documentation/filesystems/devpts.rst`).
 const POOL: [&str; 3] =
     ["/proc/sys/kernel/pty/nr", "/proc/sys/kernel/pty/max", "/proc/sys/kernel/pty/reserve"];
-/// So many terminals may have been closed since the host had none left.
+/// This many terminals may have been closed since the host had none left.
 const CLOSED_SINCE: u64 = 64;
 /// Files that say how often the container met its limit of processes, for cgroup v2 and v1.
 const PROCESSES: [&str; 2] = ["/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"];
@@ -24,7 +24,7 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 
-/// What could not be started.
+/// The kind of start that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Process,
@@ -96,7 +96,7 @@ mod tests {
                 let found = judge(errno, start, || terminals, || Some(true), || processes);
                 assert_eq!(found, expect, "{errno} {start:?} {terminals:?} {processes:?}");
             };
-        // A sibling took all terminals of the host. This container holds two.
+        // Another container took all terminals of the host. This one holds two.
         check(ENOSPC, Terminal, Some(2), Some(0), Limit::Host);
         check(ENOSPC, Terminal, Some(63), Some(0), Limit::Host);
         // The host has terminals left. So the container holds ends of terminals that have no entry.

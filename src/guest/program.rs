@@ -19,7 +19,8 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 /// Maximum output that a turn reads of a program. It is more than the kernel buffers for a terminal
 /// (12 KiB). So a read of this size returns everything that was written before it.
 const TURN_BYTES: usize = 16 * CHUNK;
-/// Number of rounds that kill what remains of a program: a dying process tree can still fork.
+/// Number of rounds that kill the remaining processes of a program: a dying process tree can still
+/// fork.
 const KILL_ROUNDS: usize = 5;
 /// A program on pipes may be stopped for this long. Nothing that tests start continues a stopped
 /// process. And a solver's program could stop the program that runs it: without this limit every

@@ -83,7 +83,8 @@ fn kill_stopped() {
     }
 }
 
-/// Children that are stopped and still have this process's command line. `exec` replaces it.
+/// Children that were stopped before they executed their program. They still have this process's
+/// command line, which `exec` replaces.
 fn stopped_copies() -> impl Iterator<Item = i32> {
     let own = std::process::id().cast_signed();
     let command_line = fs::read("/proc/self/cmdline").ok();

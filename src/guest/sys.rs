@@ -240,7 +240,7 @@ pub(super) enum Exit {
     Signal(i32),
 }
 
-/// What happened to a child.
+/// A change in the state of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Ended(Exit),

@@ -156,7 +156,7 @@ impl Wire {
     }
 }
 
-/// What a source has left after a read.
+/// The state of a source after a read.
 #[derive(Debug)]
 pub(super) enum Source {
     /// Perhaps more, now.

@@ -1,4 +1,4 @@
-//! What detectors examine: a command, or the keys of one turn, with its output and how it ended.
+//! The unit of detectors: a command, or the keys of one turn, with its output and how it ended.
 
 use super::screen;
 use super::shell::{last_program, source_program};

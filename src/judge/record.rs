@@ -12,8 +12,8 @@ use crate::model::Key;
 use crate::prompts::PromptSet;
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
-/// Committed judgements, `store/judgement/…`. Raise the version if a trajectory is rendered
-/// otherwise.
+/// Committed judgements, `store/judgement/…`. Raise the version when trajectories are rendered
+/// differently.
 ///
 /// The key has the rollout *and* the judge, so a rollout can have several judgements. A key of the
 /// rollout alone would not do: another model would have to overwrite a committed record, and

@@ -5,7 +5,7 @@ use super::words::{INABILITIES, REFUSALS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// Most commands of a refusal: one look at the environment is no work.
+/// Maximum number of commands before a refusal: one look at the environment is no work.
 const MOST_BEFORE: usize = 1;
 
 /// The message that refuses, if at most one command was run before it, and none after. A "cannot"

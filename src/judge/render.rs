@@ -7,14 +7,14 @@ use std::ops::RangeInclusive;
 use super::model::Subject;
 use crate::model::{Act, Handoff, HandoffShown, ShellOutcome, Shown, Turn, TurnKind};
 
-/// Most bytes of the task. Harbor's prompt for terminus has 5,000 before the instruction.
+/// Maximum bytes of the task. Harbor's prompt for terminus has 5,000 before the instruction.
 pub const TASK_BYTES: usize = 12_000;
-/// Most bytes of a message and its calls: a screen of text, and part of a program.
+/// Maximum bytes of a message and its calls: a screen of text, and part of a program.
 pub const MESSAGE_BYTES: usize = 2_000;
-/// Most bytes of the observations of a step. Errors come last, so half of these are its end.
+/// Maximum bytes of the observations of a step. Errors come last, so half of these are its end.
 pub const OBSERVATION_BYTES: usize = 1_500;
-/// Most bytes of all steps, about 20,000 tokens. With the task and the reply they fit the context
-/// of any model.
+/// Maximum bytes of all steps, about 20,000 tokens. With the task and the reply they fit the
+/// context of any model.
 pub const WHOLE_BYTES: usize = 80_000;
 /// The part of [`WHOLE_BYTES`] for the first steps. The rest is for the last steps: they show
 /// surrenders and false claims.
@@ -76,7 +76,7 @@ fn fitting(steps: &[String]) -> (usize, usize) {
         return (steps.len(), steps.len());
     }
     let (beginning, left) = taken(steps.iter(), BEGINNING_BYTES);
-    // The last steps get what the first steps leave.
+    // The last steps get the bytes that the first ones leave.
     let (end, _) = taken(steps.iter().skip(beginning).rev(), WHOLE_BYTES - BEGINNING_BYTES + left);
     (beginning, steps.len() - end)
 }
@@ -120,7 +120,7 @@ fn step(number: usize, turn: &Turn, shown: &[Shown]) -> String {
     text
 }
 
-/// What the scaffold did with a message, in a line.
+/// The scaffold's reaction to a message, in a line.
 fn done(turn: &Turn) -> Option<String> {
     match turn.kind {
         TurnKind::Submitted => return Some("With this it submitted its work.".to_owned()),

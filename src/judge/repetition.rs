@@ -5,11 +5,11 @@ use super::attempt::{Attempt, Ended};
 use super::{Finding, Label};
 use crate::model::{ShellOutcome, Turn, TurnKind};
 
-/// So many equal failing commands in a row are a loop. Two are a retry, e.g. of a flaky command.
+/// This many equal failing commands in a row are a loop. Two are a retry, e.g. of a flaky command.
 pub const LOOP_LENGTH: usize = 3;
 
 /// The first [`LOOP_LENGTH`] or more equal commands in a row that failed with the same output.
-/// Otherwise, as many equal messages that could not be executed.
+/// Otherwise, the same number of equal messages that could not be executed.
 pub(super) fn mechanical_loop(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     let commands = attempts.chunk_by(is_repeated).find(|run| run.len() >= LOOP_LENGTH);
     if let Some(run @ [first, ..]) = commands {
@@ -62,7 +62,7 @@ fn is_same_message(one: &Turn, next: &Turn) -> bool {
 
 /// A command, shortened for a note.
 pub(super) fn brief(command: &str) -> String {
-    /// Most characters of its first line.
+    /// Maximum number of characters of its first line.
     const MOST: usize = 80;
     let line = command.lines().next().unwrap_or_default();
     let cut: String = line.chars().take(MOST).collect();

@@ -7,18 +7,18 @@ use super::repetition::brief;
 use super::shell::{difference, source_program};
 use super::{Finding, Label};
 
-/// Least number of failing commands in a row. It is one more than for a mechanical loop: a change
+/// Minimum number of failing commands in a row. It is one more than for a mechanical loop: a change
 /// may be an idea.
 pub const RIGID_LENGTH: usize = 4;
 
-/// Least number of different commands among them. Fewer are a mechanical loop.
+/// Minimum number of different commands among them. Fewer are a mechanical loop.
 pub const RIGID_COMMANDS: usize = 3;
 
-/// Most difference of a small edit (see `difference` of `shell`), e.g. an option more in a short
+/// Maximum difference of a small edit (see `difference` of `shell`), e.g. an option more in a short
 /// command, or another argument. Another command differs more.
 pub const SMALL_EDIT: f64 = 0.4;
 
-/// Most digits of a number that has a meaning. Longer ones are e.g. times, addresses or process
+/// Maximum digits of a number that has a meaning. Longer ones are e.g. times, addresses or process
 /// ids.
 const MOST_DIGITS: usize = 4;
 

@@ -3,7 +3,7 @@
 
 use super::words::{ERRORS, NOISE, READERS, SCREEN_ERRORS, any_line, says};
 
-/// Most screen lines that a typed line fills when it wraps.
+/// Maximum number of screen lines of a typed line that wraps.
 const MOST_WRAPPED: usize = 12;
 
 /// The start of Harbor's question, which follows the screen.

@@ -20,7 +20,7 @@ pub(super) fn scripted_turns(commands: &[ScriptedCommand<'_>], done: &str) -> (V
     (turns, shown.collect())
 }
 
-/// What `detect` finds in `commands`.
+/// The result of `detect` for `commands`.
 pub(super) fn with<T>(
     commands: &[ScriptedCommand<'_>],
     detect: impl FnOnce(&[Turn], &[Attempt<'_>]) -> T,

@@ -3,8 +3,8 @@
 use crate::model::squeeze;
 use crate::syntax::{Grammar, named_children, parse, text_of};
 
-/// Most characters of which an edit distance is computed, after common start and end. The cost is
-/// quadratic, and longer texts differ by more than a small edit.
+/// Longer texts are not compared by edit distance. In characters, without the common start and end.
+/// The cost is quadratic, and they differ by more than a small edit.
 const MOST_COMPARED: usize = 2_000;
 
 /// Words that can stand before a program's name.

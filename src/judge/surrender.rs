@@ -9,10 +9,10 @@ use super::words::{SURRENDERS, WORKAROUNDS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// After so many alternatives, giving up is not premature. One is a reflex, two are a search.
+/// After this many alternatives, giving up is not premature. One is a reflex, two are a search.
 pub const ALTERNATIVES: usize = 2;
 
-/// The limitation must be among so many last attempts. An earlier one did not stop the agent.
+/// The limitation must be among this many last attempts. An earlier one did not stop the agent.
 pub const RECENT: usize = 6;
 
 /// The limitation before a submission that gives up, if fewer than [`ALTERNATIVES`] different

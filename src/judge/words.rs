@@ -29,11 +29,11 @@ lists! {
     SCREEN_ERRORS = "screen-errors.txt";
     /// Lines that look like errors and are none.
     NOISE = "noise.txt";
-    /// Programs that print files.
+    /// Programs that print files, e.g. `cat`.
     READERS = "readers.txt";
-    /// Programs whose status 1 is a result.
+    /// Programs whose status 1 is a result, e.g. `grep`.
     ANSWERERS = "answerers.txt";
-    /// Programs that look for another program.
+    /// Programs that look for another program, e.g. `which`.
     FINDERS = "finders.txt";
     /// A final message that admits that the task is not done.
     ADMISSIONS = "admissions.txt";

@@ -8,7 +8,7 @@ use super::{
     CallError, CallSite, ChatMessage, ChatRequest, Finish, JsonMode, ModelRole, Models, Reply, ResponseFormat,
 };
 
-/// Most places at which JSON is searched for. A text with more is prose with braces.
+/// Maximum number of places at which JSON is searched for. A text with more is prose with braces.
 const MAX_STARTS: usize = 64;
 
 /// A request that got no valid structured reply.

@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 
 use super::Usage;
 
-/// Picodollars in a dollar. A millionth of a cent for 1M tokens is still a whole number for each.
+/// Picodollars in a dollar. A price of $0.000001 for 1M tokens is one picodollar for each token.
 const PICO: f64 = 1e12;
 /// Picodollars for a token that costs one dollar per 1M.
 const PICO_PER_1M: f64 = 1e6;
 
-/// What a run may spend. `None` means no limit.
+/// Limits on the cost and the time of a run. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     /// US dollars, over all runs in the folder.

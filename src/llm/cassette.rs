@@ -18,8 +18,8 @@ use crate::folder::{WalkError, read_named_by_user};
 const VERSION: u32 = 1;
 /// Extension of a compressed recording.
 const COMPRESSED: &str = "zst";
-/// Most bytes of a recording, also when decompressed. It is enough for hundreds of tasks. A small
-/// compressed file could have any number.
+/// Maximum bytes of a recording, also when decompressed. They are enough for hundreds of tasks. A
+/// small compressed file could have any number.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A line of a recording: a call.

@@ -379,7 +379,7 @@ impl Models {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The most time that the next request may take.
+    /// Time limit of the next request.
     fn time_left(&self, call: &PreparedCall<'_>) -> Result<Duration, CallError> {
         let limit = call.endpoint.time_limit();
         let Some(cap) = self.options.budget.max_wall else { return Ok(limit) };

@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Most lines that are shown of a difference.
+/// Maximum number of lines that are shown of a difference.
 const MAX_LINES: usize = 40;
 /// Unchanged lines that are shown around a change.
 const CONTEXT: usize = 2;
-/// Most characters that are shown of a line.
+/// Maximum number of characters that are shown of a line.
 const MAX_WIDTH: usize = 400;
-/// Most cells of the table of common subsequences. A part that needs more counts as all different.
+/// Maximum number of cells in the table of common subsequences. A part that needs more counts as
+/// all different.
 const MAX_CELLS: usize = 4_000_000;
 
 /// A difference, as the first lines of a unified diff.

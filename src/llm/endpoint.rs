@@ -1,4 +1,4 @@
-//! A server, and what all roles share that use it: key, limits and connections.
+//! A server, with the state that all of its roles share: key, limits and connections.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -24,7 +24,7 @@ pub struct CallRecord {
     pub body: String,
 }
 
-/// What was seen of a call, in `observed/…`. Until its reply is committed, this is a note in
+/// Observations of a call, in `observed/…`. Until its reply is committed, this is a note in
 /// `begun/`, which is written before each attempt. So a resumed run knows the requests that a
 /// killed process had sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub(super) type Begun = BTreeMap<Key, Option<CallSeen>>;
 pub(super) fn begun(store: &Store) -> Result<Begun, StoreError> {
     let mut begun = Begun::new();
     for (key, note) in store.notes::<CallSeen>()? {
-        // Otherwise the process was killed after it committed, and before it removed the note.
+        // If it is committed, the process was killed before it removed the note.
         if store.get::<CallRecord>(CALL, &key)?.is_none() {
             begun.insert(key, note);
         }

@@ -103,7 +103,7 @@ pub struct ChatRequest {
     pub response_format: Option<ResponseFormat>,
     /// Stop sequences: the reply ends before any of these texts.
     pub stop: Vec<String>,
-    /// Most tokens of the reply, if fewer than the role's `max_tokens`.
+    /// Maximum tokens of the reply, if fewer than the role's `max_tokens`.
     pub max_tokens: Option<u32>,
     /// Ask for log-probabilities of the reply's tokens.
     pub logprobs: bool,

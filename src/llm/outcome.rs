@@ -13,7 +13,7 @@ use super::server_error::ServerError;
 use super::transport::{Exchange, TransportError};
 use crate::model::squeeze;
 
-/// Most characters of a server's message in an error.
+/// Maximum number of characters of a server's message in an error.
 const MAX_MESSAGE: usize = 300;
 
 /// Why an attempt got no reply. Another attempt may get one.
@@ -188,7 +188,7 @@ fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
-/// Statuses that no server bills: it refused before any work. 408, 409 and 5xx are not among them.
+/// Statuses of refusals before any work. No server bills them. 408, 409 and 5xx are not among them.
 /// Nor is 499: gateways also send it if the model behind them was too slow.
 fn is_never_billed(status: u16) -> bool {
     matches!(status, 300..=499) && !matches!(status, 408 | 409 | 499)

@@ -1,4 +1,4 @@
-//! The body of a request: what the caller asks for, and the role's settings.
+//! The body of a request: the caller's request, and the role's settings.
 
 use std::borrow::Cow;
 
@@ -119,7 +119,7 @@ pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) 
     Value::Object(out)
 }
 
-/// Most characters in a function's name that servers accept.
+/// Maximum number of characters in a function's name that servers accept.
 const MAX_NAME: usize = 64;
 
 /// The arguments of an earlier call, as they are sent back. If they are no JSON object, it is `{}`

@@ -154,7 +154,7 @@ pub(super) fn usage_of(body: &str) -> Option<Usage> {
     serde_json::from_str(body).ok().map(|body: UsageOnly| body.usage).filter(is_counted)
 }
 
-/// Most tokens of a call. No model has such a context. The sum over a conversation still fits a
+/// Maximum tokens of a call. No model has such a context. The sum over a conversation still fits a
 /// column of 64 bits.
 const MAX_TOKENS: u64 = u32::MAX as u64;
 /// A log-probability is at most 0, but some servers round it up.

@@ -14,7 +14,7 @@ const MIN_IN_ERRORS: usize = 8;
 /// From this length on, a key is removed from replies too. A reply is data, e.g. a model may write
 /// `password` in a command. Keys of providers have at least 20 characters.
 const MIN_IN_REPLIES: usize = 16;
-/// Most backslashes before an escaped character. JSON in JSON in JSON has seven.
+/// Maximum number of backslashes before an escaped character. JSON in JSON in JSON has seven.
 const MAX_BACKSLASHES: usize = 7;
 
 /// A key from an environment variable. It is never printed, not even by `Debug`.

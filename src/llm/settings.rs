@@ -38,16 +38,16 @@ pub struct EndpointSettings {
     /// Name of the environment variable with the key. Without it, no key is sent.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// Most requests in a minute.
+    /// Maximum requests per minute.
     #[serde(default)]
     pub requests_per_minute: Option<u32>,
-    /// Most tokens in a minute, of input and output together.
+    /// Maximum tokens per minute, of input and output together.
     #[serde(default)]
     pub tokens_per_minute: Option<u64>,
-    /// Most concurrent requests.
+    /// Maximum concurrent requests.
     #[serde(default = "default_concurrency")]
     pub concurrency: u32,
-    /// Most seconds of one request, from connecting to the last byte.
+    /// Maximum seconds of a request, from connecting to the last byte.
     #[serde(default = "default_timeout_sec")]
     pub timeout_sec: f64,
     /// How the server is made to reply in JSON.
@@ -111,13 +111,14 @@ impl MaxTokensKey {
 pub struct RoleSettings {
     /// Name of an endpoint in this file.
     pub endpoint: String,
-    /// The server's name of the model.
+    /// The server's name for the model.
     pub model: String,
     #[serde(default)]
     pub temperature: Option<f64>,
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Most tokens of a reply, with its reasoning. The budget reserves as many for each call.
+    /// Maximum tokens of a reply, with its reasoning. The budget reserves this number for each
+    /// call.
     pub max_tokens: u32,
     /// Makes sampling repeatable, if the server supports it. The seed of each call is derived from
     /// this one.

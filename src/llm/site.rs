@@ -25,7 +25,7 @@ pub enum ModelRole {
     Author,
     /// Solves a task without having seen its solution.
     Solver,
-    /// Solves tasks worse than the solver: what it passes is too easy.
+    /// A weaker solver. A task that it passes is too easy.
     Weak,
 }
 

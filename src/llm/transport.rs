@@ -99,7 +99,7 @@ impl Transport {
         let Ok(result) = tokio::time::timeout(limit, sent).await else {
             return Err(TransportError::TimedOut(limit));
         };
-        // The kept response counts, not what async-openai makes of it.
+        // The kept response counts. async-openai's reading of it is ignored.
         if let Some(answer) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return answer;
         }

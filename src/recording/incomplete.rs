@@ -34,7 +34,7 @@ struct Document {
     indented: bool,
 }
 
-/// What is open after the lines that were read.
+/// The constructs that are open after the lines that were read.
 #[derive(Debug, Default)]
 struct Scan {
     quote: Option<char>,

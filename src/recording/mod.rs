@@ -17,10 +17,10 @@ use crate::folder::{WalkError, read_file, read_named_by_user, shown};
 
 pub use filters::{FilterError, Filters, Refusal};
 
-/// Most bytes of a file. TerminalWorld's recordings have a median of 20 KB, and an hour of a
+/// Maximum bytes of a file. TerminalWorld's recordings have a median of 20 KB, and an hour of a
 /// compiler's output has a few megabytes.
 const MAX_FILE: u64 = 16 << 20;
-/// Most bytes of a transcript in a prompt. They are about 8,000 tokens, which leave room for a
+/// Maximum bytes of a transcript in a prompt. They are about 8,000 tokens, which leave room for a
 /// reply in all usual models.
 const EXCERPT_BYTES: usize = 24_000;
 /// Folders with the kernel's links to open files, e.g. `/dev/stdin`.

@@ -16,11 +16,11 @@ use super::transcript::Line;
 const RARE_SIGNS: [char; 10] = ['❯', '➜', '»', 'λ', '⟩', '❱', '▶', '›', '→', '➤'];
 /// Characters that end prompts, and are common in outputs too.
 const SIGNS: [char; 4] = ['$', '#', '%', '>'];
-/// Most cuts of a line. A prompt has few signs before its end.
+/// Maximum number of cuts of a line. A prompt has few signs before its end.
 const MOST_CUTS: usize = 4;
-/// Most characters of a prompt.
+/// Maximum number of characters of a prompt.
 const LONGEST: usize = 120;
-/// So many blanks separate a command from a prompt at the right edge, e.g. the time in zsh.
+/// This many blanks separate a command from a prompt at the right edge, e.g. the time in zsh.
 const RIGHT_PROMPT: &str = "          ";
 /// Of the texts after a prompt, at least this many percent must look like commands.
 const PLAUSIBLE: usize = 60;
@@ -41,7 +41,7 @@ static SIGN_FIRST: LazyLock<Option<Regex>> =
 static COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"^(?:[a-z_./~(\[{!:]|\w+=|\d\w*[a-z]|[A-Z]\w* -|["$]\w+/|R(?:script)?\b)"#).ok()
 });
-/// The second prompt, and the rest of a command. zsh says what is open: `heredoc> `.
+/// The second prompt, and the rest of a command. zsh names the open construct: `heredoc> `.
 static CONTINUATION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(?:[a-z]+(?: [a-z]+)*)?>(?: (.*))?$").ok());
 

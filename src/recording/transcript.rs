@@ -8,13 +8,13 @@ use crate::agent::terminal::Screen;
 /// Size of the terminal, if the recording does not say.
 const ROWS: u16 = 24;
 const COLUMNS: u64 = 80;
-/// Most columns of an emulated terminal.
+/// Maximum columns of an emulated terminal.
 const MAX_COLUMNS: u64 = 500;
 /// Erases the screen. The text on it is part of the session all the same.
 const CLEAR: &str = "\x1b[2J";
-/// Most lines of a transcript. An hour of a compiler's output has tens of thousands.
+/// Maximum number of lines of a transcript. An hour of a compiler's output has tens of thousands.
 pub(super) const MAX_LINES: usize = 200_000;
-/// After so many bytes, the lines are counted.
+/// After this many bytes, the lines are counted.
 const STEP: usize = 64 << 10;
 
 /// A line of a transcript.

@@ -31,7 +31,7 @@ const FILES: [(&str, &str); 8] = [
     ("unseen.toml", include_str!("unseen.toml")),
 ];
 
-/// Least precision and recall of each label of the detectors.
+/// Minimum precision and recall of each label of the detectors.
 const LEAST: f64 = 0.95;
 
 #[derive(Deserialize)]
@@ -109,7 +109,7 @@ impl Step {
         }
     }
 
-    /// The turn and what is shown after it, as the scaffold records them.
+    /// The turn and its observations, as the scaffold records them.
     fn recorded(&self, scaffold: &str, number: usize) -> (Turn, Vec<Shown>) {
         let mut turn = Turn { content: self.say.clone(), kind: self.kind(), ..Turn::default() };
         if self.malformed && self.calls.is_empty() || self.asked {

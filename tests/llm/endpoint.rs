@@ -77,7 +77,7 @@ pub(crate) struct Seen {
 /// Decides the answer to a request, by its body and the number of the attempt (from 0).
 type Plan = dyn Fn(&Value, u32) -> Answer + Send + Sync;
 
-/// What a plan answers.
+/// The answer of a plan.
 pub(crate) enum Answer {
     Do(Kind),
     /// A reply with this text.
@@ -100,7 +100,7 @@ pub(crate) struct Server {
 
 struct Shared {
     plan: Box<Plan>,
-    /// No request is answered before so many have arrived.
+    /// No request is answered before this many have arrived.
     gate: usize,
     log: Mutex<Log>,
     arrived: watch::Sender<usize>,

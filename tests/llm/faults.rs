@@ -1,4 +1,4 @@
-//! Failures of endpoints and connections, and what is charged for them.
+//! Failures of endpoints and connections, and their charges.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -11,9 +11,9 @@ use super::{call_all, env, fresh_store, options, request, settings, site, store}
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
 enum Kill {
-    /// When so many calls are committed, and eight more are in flight.
+    /// When this many calls are committed, and eight more are in flight.
     At(usize),
-    /// After so many yields to the runtime, wherever the calls are.
+    /// After this many yields to the runtime, wherever the calls are.
     AfterTurns(usize),
 }
 

@@ -13,7 +13,7 @@ use super::endpoint::{Answer, Server};
 use super::solver::{Numbered, SEED, Solver, TASKS, task_dir};
 
 const ATTEMPTS: &str = "2";
-/// The command is killed after so many requests, each time at a random moment.
+/// The command is killed after this many requests, each time at a random moment.
 const KILLS: [usize; 6] = [1, 4, 7, 11, 14, 18];
 /// Within this time, a rollout sends its next request, is judged, or begins.
 const MOST_PAUSE_MS: u64 = 700;

@@ -16,12 +16,12 @@ use super::solver::task_dir;
 
 /// Turns with a command, before the model submits.
 const STEPS: usize = 20;
-/// Most tokens of a request's messages.
+/// Maximum tokens of a request's messages.
 const CONTEXT: u64 = 4_000;
 /// Tokens of a reply.
 const REPLY: u64 = 100;
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Step,

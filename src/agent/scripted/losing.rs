@@ -13,15 +13,15 @@ use super::plan::{
 };
 use crate::model::{ExpertScript, FailureMode, MadeMistake, Mistake, OwnCheck, ScriptStep, Seed};
 
-/// Least novelty ([`novelty`]) of a losing plan. If both sides of a pair ran the same commands, the
-/// pair would only teach wording.
+/// Minimum novelty ([`novelty`]) of a losing plan. If both sides of a pair ran the same commands,
+/// the pair would only teach wording.
 pub const LEAST_NOVELTY: f64 = 0.6;
 /// A losing plan should have this many turns more than its passing plan. All five are drawn equally
 /// often, so that length does not tell winners from losers.
 const LENGTH_DIFFERENCES: [i32; 5] = [-2, -1, 0, 1, 2];
 /// Plans that are drawn for each mode. The best one is taken.
 const DRAWS: usize = 40;
-/// Most optional steps and checks that are added after the decision.
+/// Maximum number of optional steps and checks that are added after the decision.
 const MOST_ADDED: usize = 6;
 /// Probability that a check is repeated after the decision. Passing plans repeat checks after each
 /// repair, so losing plans must repeat as often.
@@ -48,7 +48,7 @@ pub struct Decision<'a> {
     pub shared: usize,
 }
 
-/// All decisions that a rollout with the plan `passing` can lose by.
+/// All points at which a rollout that follows `passing` can go wrong.
 pub fn decisions<'a>(script: &'a ExpertScript, passing: &Plan) -> Vec<Decision<'a>> {
     let mut found = Vec::new();
     for (turn, planned) in passing.turns.iter().enumerate() {
@@ -178,7 +178,7 @@ pub fn lose(script: &ExpertScript, passing: &Plan, decision: Decision<'_>, rng: 
         next.say = format!("{} {}", pick(&check.misread, rng), next.say);
     }
     // In a losing rollout the output may differ from the script's patterns. That is no error; it
-    // only decides what is claimed.
+    // only withholds a claim.
     for turn in turns.iter_mut().skip(shared) {
         turn.shows = match std::mem::replace(&mut turn.shows, Shows::Anything) {
             Shows::Must(pattern) | Shows::IfClaimed(pattern) => Shows::IfClaimed(pattern),
@@ -219,8 +219,8 @@ impl<'a> Tail<'a> {
         Some(turn)
     }
 
-    /// Repairs that miss the cause. Each is checked but the last, which is checked with
-    /// [`LAST_CHECK_PROBABILITY`].
+    /// Repairs that miss the cause. A check follows each but the last. After the last, it follows
+    /// with [`LAST_CHECK_PROBABILITY`].
     fn wrong_repairs(&self, before: &[Planned], rng: &mut ChaCha20Rng) -> Vec<Planned> {
         let Some(check) = self.check() else { return Vec::new() };
         let done: BTreeSet<_> = before.iter().filter_map(|turn| turn.run.as_deref()).collect();
@@ -319,7 +319,7 @@ fn step_id(turn: &Planned) -> Option<&str> {
     if let PlannedRole::Step { id } = &turn.role { Some(id) } else { None }
 }
 
-/// The step in a form whose command is not in `theirs`. If it has no such form, in any form.
+/// The step in a form with a command that is not in `theirs`. If there is none, in any form.
 fn other_way(step: &ScriptStep, theirs: &BTreeSet<String>, rng: &mut ChaCha20Rng) -> Option<Planned> {
     let mut ways: Vec<_> = step.ways.iter().map(|way| step_turn(step, way, None, rng)).collect();
     ways.shuffle(rng);

@@ -1,7 +1,7 @@
 //! The scripted expert: follows a plan that was drawn from a recipe's script.
 //!
 //! Output of earlier commands fills the placeholders, e.g. `@{name}`. The expert knows nothing
-//! else. Its final message says "checked" only about checks that it ran and whose output was right.
+//! else. Its final message claims only checks that it ran with the right output.
 
 mod losing;
 mod message_format;
@@ -25,7 +25,7 @@ use super::episode::{AgentError, Policy};
 use super::scaffold::AssistantMessage;
 use crate::model::{ExpertScript, TurnKind};
 
-/// Most claims that a final message names as not checked. The number varies with the number of
+/// Maximum number of claims that a final message names as not checked. It varies with the number of
 /// turns: all of them would be too long, and a fixed number would be a mannerism.
 const MOST_UNCHECKED: usize = 3;
 /// Characters of an unexpected output in an error.
@@ -42,7 +42,7 @@ pub enum ScriptError {
     NotShown { turn: usize, role: PlannedRole, pattern: String, saw: String },
     #[error("`@{{{0}}}` is used before any step has captured it")]
     Unseen(String),
-    #[error("the script has no strategy, or no decision by which a rollout could lose")]
+    #[error("the script has no strategy, or no point at which a rollout could lose")]
     Nothing,
 }
 

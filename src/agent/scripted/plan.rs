@@ -145,8 +145,8 @@ pub fn rehearsed(
     Some(Builder { script, strategy, steps: &steps, made: &made, slip, options }.build(&mut rng))
 }
 
-/// `plan` with every lasting check of its strategy before the submission. Lasting means that the
-/// end of the work must not change what the check shows.
+/// `plan` with every lasting check of its strategy before the submission. A lasting check has the
+/// same output at the end of the work.
 pub fn checked_at_the_end(script: &ExpertScript, mut plan: Plan) -> Plan {
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let submission = plan.turns.pop();

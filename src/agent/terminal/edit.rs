@@ -1,4 +1,4 @@
-//! What each control and sequence does to the screen.
+//! Controls and sequences, and their effect on the screen.
 
 use super::grid::{Background, Cell, Kind};
 use super::parser::{Act, Parameter};
@@ -457,7 +457,8 @@ impl State {
         }
     }
 
-    /// XTWINOPS. Only the query for the size is answered (columns first, as in tmux 3.3a).
+    /// XTWINOPS (window operations). Only the query for the size is answered (columns first, as in
+    /// tmux 3.3a).
     fn window(&mut self, arguments: &Arguments<'_>) {
         let number = |at: usize| match arguments.0.get(at) {
             Some(Parameter::Number(number)) => Some(*number),

@@ -32,8 +32,8 @@ impl Cell {
     }
 }
 
-/// What a cleared cell is filled with. Colours are never shown, but tmux allocates the cells of a
-/// line with a coloured background.
+/// The fill of a cleared cell. Colours are never shown, but tmux allocates the cells of a line with
+/// a coloured background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Background {
     #[default]

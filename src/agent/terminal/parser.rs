@@ -3,11 +3,12 @@
 //! It differs from the usual parser (Paul Williams'). There are no C1 controls. Invalid UTF-8 is
 //! dropped. `ESC k … ESC \` is a window title. `ESC` ends every string but a device control string.
 
-/// Most bytes of a sequence's parameters. A longer sequence is ignored.
+/// Maximum bytes of a sequence's parameters. A longer sequence is ignored.
 const MAX_PARAMETER_BYTES: usize = 63;
-/// Most intermediate and private-marker bytes of a sequence. A sequence with more is ignored.
+/// Maximum number of intermediate and private-marker bytes of a sequence. A sequence with more is
+/// ignored.
 const MAX_INTERMEDIATES: usize = 3;
-/// Most parameters of a sequence. A sequence with more is ignored.
+/// Maximum number of parameters of a sequence. A sequence with more is ignored.
 const MAX_PARAMETERS: usize = 23;
 /// Largest number in a sequence. A sequence with a larger one is ignored.
 const MAX_NUMBER: u64 = i32::MAX as u64;

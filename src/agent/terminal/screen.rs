@@ -9,7 +9,7 @@ use super::width::{Width, width};
 pub const HISTORY_LINES: usize = 2000;
 /// Columns between tab stops.
 const TAB: usize = 8;
-/// Most bytes of a cell. Further combining characters are dropped.
+/// Maximum bytes of a cell. Further combining characters are dropped.
 const MAX_CELL_BYTES: usize = 21;
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 

@@ -87,7 +87,7 @@ pub struct Written {
     pub pushed_lines: u64,
 }
 
-/// What the reader of the terminal has seen.
+/// The counts and the last answer of the terminal's reader.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     /// Number of pieces of output.
@@ -309,7 +309,7 @@ fn silent() -> WaitOutcome {
     WaitOutcome::Lost("the terminal's guest gave no answer in time".to_owned())
 }
 
-/// A poisoned lock only means that another task panicked between two complete changes.
+/// A poisoned lock has a valid state: no change panics halfway.
 fn lock(shared: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

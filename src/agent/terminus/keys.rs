@@ -44,7 +44,7 @@ fn quoted_length(text: &str) -> usize {
     text.len() + 2 + 4 * text.matches('\'').count()
 }
 
-/// What tmux sends for a key.
+/// The bytes that tmux sends for a key.
 enum Pressed {
     Bytes(Vec<u8>),
     /// The key is known, but types nothing.

@@ -111,7 +111,7 @@ pub(super) fn attributes_of(attributes: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every name whose value `take` accepts. `take` also returns how many bytes it consumed.
+/// All names with a value that `take` accepts. `take` also returns how many bytes it consumed.
 fn assignments<'a>(
     attributes: &'a str,
     take: impl Fn(&'a str) -> Option<(&'a str, usize)>,

@@ -66,7 +66,7 @@ impl Texts {
         })
     }
 
-    /// Which format the model is told to answer in.
+    /// The format in which the model must answer.
     pub fn format(&self) -> Format {
         self.format
     }

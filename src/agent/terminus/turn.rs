@@ -3,7 +3,7 @@
 use super::python::format;
 use super::{Parsed, Texts, limit};
 
-/// What follows from a reply.
+/// The next step after a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     /// No keystrokes are sent. `message` is the next user message.
@@ -12,7 +12,7 @@ pub enum Reading {
     Accepted(Parsed),
 }
 
-/// What follows after the commands of a reply.
+/// The next step after the commands of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next user message.
