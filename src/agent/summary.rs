@@ -133,8 +133,8 @@ struct Read {
 }
 
 impl Read {
-    /// The next shorter part, for when a request was too long. Each part is a quarter shorter, so
-    /// that even for a long history few requests are refused.
+    /// The next shorter part, for when a request was too long. It is a quarter shorter, so that
+    /// even for a long history few requests are refused.
     fn less(self) -> Option<Self> {
         const PART: usize = 4;
         let turns = match self.last {

@@ -153,10 +153,10 @@ pub(super) fn become_guest() -> io::Result<()> {
         signal(SIGBUS, SIG_DFL);
         // Root in the container could set `RLIMIT_CPU` of process 1 by `prlimit(2)`. The kernel
         // would then end it by a SIGKILL that looks like one from outside. `prlimit` demands that
-        // the caller's group equals all three groups of the target. With two different groups, no
-        // caller can match. Children are not affected: `exec` copies the effective group to the
-        // saved one. Without CAP_SETGID (process engine of an ordinary user) the call fails, and
-        // nothing depends on it.
+        // the caller's group equals all three groups of the target. The guest has two different
+        // groups, so no caller matches. Children are not affected: `exec` copies the effective
+        // group to the saved one. Without CAP_SETGID (process engine of an ordinary user) the call
+        // fails, and nothing depends on it.
         setresgid(UNCHANGED, UNCHANGED, GUEST_SAVED_GROUP);
     }
     Ok(())

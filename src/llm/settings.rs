@@ -117,8 +117,7 @@ pub struct RoleSettings {
     pub temperature: Option<f64>,
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Maximum tokens of a reply, with its reasoning. The budget reserves this number for each
-    /// call.
+    /// Maximum tokens of a reply, with its reasoning. The budget reserves them for each call.
     pub max_tokens: u32,
     /// Makes sampling repeatable, if the server supports it. The seed of each call is derived from
     /// this one.

@@ -102,8 +102,8 @@ impl Texts {
         format(&self.task, &[("instruction", instruction), ("terminal_state", &limit(output))])
     }
 
-    /// The user message after a command whose terminal gave no answer. Harbor's own terminal always
-    /// answers.
+    /// The user message after a command that timed out. Harbor has this text, but its terminal
+    /// never times out.
     pub fn timeout(&self, command: &str, seconds: &str, output: &str) -> String {
         let values = [("command", command), ("timeout_sec", seconds), ("terminal_state", &limit(output))];
         format(&self.timeout, &values)
