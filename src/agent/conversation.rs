@@ -57,7 +57,7 @@ pub struct HandedOff {
 pub struct HandoffSeen {
     /// When the summary was complete, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Milliseconds from the first request of the handoff to the complete summary.
+    /// Milliseconds that the whole handoff took.
     pub think_ms: f64,
     /// The part of `think_ms` that counts against the time limit.
     #[serde(default)]

@@ -2,8 +2,9 @@
 //!
 //! Commands of the agent and replies of its model take time from the limit. A reply takes the time
 //! of the request that was answered. Queues, rate limits, failed attempts and the pauses between
-//! them do not count: they are the infrastructure's. The clock is the sandbox's. It stands still
-//! while the agent's programs cannot run, e.g. during a `docker pause`.
+//! them do not count: they are the infrastructure's. An error of a call leaves the rollout open.
+//! The clock is the sandbox's. It stands still while the agent's programs cannot run, e.g. during a
+//! `docker pause`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -45,8 +45,8 @@ impl Clock {
         self.paused += length;
     }
 
-    /// When the machine's clock shows, at the time at which this clock reads `reading`. `None`
-    /// while it stands still.
+    /// The reading of the machine's clock at the time at which this clock reads `reading`. `None`
+    /// while this clock stands still.
     pub(super) fn machine(&self, reading: Instant) -> Option<Instant> {
         match self.held {
             Some(_) => None,

@@ -28,7 +28,8 @@ const BOOT: Id = 0;
 
 /// Serves requests until the host closes the connection. Returns the exit status.
 ///
-/// # Safety Only for `main` of the guest binary, as its first call and on its only thread:
+/// # Safety
+/// Only for `main` of the guest binary, as its first call and on its only thread:
 /// - It closes all descriptors but the standard streams, and replaces those. So no object of the
 ///   caller may own a descriptor.
 /// - It changes signal handlers, and reaps all children of the process.

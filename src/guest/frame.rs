@@ -30,7 +30,7 @@ pub type Id = u32;
 /// Messages from the host to the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGuest {
-    /// The first frame.
+    /// The first frame: the shell's work directory, and its `HOME`.
     Boot {
         version: u32,
         workdir: Vec<u8>,

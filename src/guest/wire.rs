@@ -159,7 +159,7 @@ impl Wire {
 /// The state of a source after a read.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Perhaps more, now.
+    /// There may be more now.
     More,
     /// Nothing for now.
     Dry,

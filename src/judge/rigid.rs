@@ -22,7 +22,7 @@ pub const SMALL_EDIT: f64 = 0.4;
 /// ids.
 const MOST_DIGITS: usize = 4;
 
-/// With at least this share of new words, an output has news. A new number always is news.
+/// With more than this share of new words, an output has news. A new number always is news.
 pub const NEW_WORDS: f64 = 0.25;
 
 /// The first sequence of failing small edits without news. Another program is another strategy.

@@ -72,8 +72,8 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-/// More tokens than the call can take. A byte-level vocabulary has at most one token for each byte.
-/// Tools and schemas count twice, since templates print them with indentation.
+/// An upper bound of the call's tokens. A byte-level vocabulary has at most one token for each
+/// byte. Tools and schemas count twice, since templates print them with indentation.
 pub(super) fn bound(body: &Value, request: &ChatRequest, role: &RoleSettings) -> Usage {
     let length = |value: Option<&Value>| {
         value.map_or(0, |value| canonical_json(value).map_or(0, |text| text.len() as u64))

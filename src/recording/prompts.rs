@@ -20,7 +20,8 @@ const SIGNS: [char; 4] = ['$', '#', '%', '>'];
 const MOST_CUTS: usize = 4;
 /// Maximum number of characters of a prompt.
 const LONGEST: usize = 120;
-/// This many blanks separate a command from a prompt at the right edge, e.g. the time in zsh.
+/// At least this many blanks separate a command from a prompt at the right edge, e.g. the time in
+/// zsh.
 const RIGHT_PROMPT: &str = "          ";
 /// Of the texts after a prompt, at least this many percent must look like commands.
 const PLAUSIBLE: usize = 60;

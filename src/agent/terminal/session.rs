@@ -67,7 +67,7 @@ pub struct Terminal {
     before: Before,
     /// [`ANSWER`]; tests use a shorter time.
     answer: Duration,
-    /// The guest did not answer in time. All further waits end at once.
+    /// The guest did not answer the last poll, or take keys, in time. A wait then ends at once.
     silent: bool,
     /// Waits are measured with this clock, which stands still while the container is paused.
     clock: SandboxClock,

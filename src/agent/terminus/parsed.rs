@@ -17,7 +17,7 @@ impl Command {
     /// Longest wait for one command, in seconds.
     pub const MAX_DURATION: f64 = 60.0;
 
-    /// The actual wait: at most 60 s. A negative, infinite or NaN duration is zero.
+    /// The actual wait: at most 60 s. A negative or NaN duration is zero.
     pub fn wait(&self) -> Duration {
         let seconds = self.duration.min(Self::MAX_DURATION);
         if self.duration.is_nan() {
@@ -32,7 +32,7 @@ impl Command {
 pub struct Parsed {
     pub commands: Vec<Command>,
     pub task_complete: bool,
-    /// Set if the reply is rejected.
+    /// Why the reply was rejected. `None` if it was accepted.
     pub error: Option<String>,
     /// One line each, beginning with `- `.
     pub warning: Option<String>,
