@@ -14,7 +14,8 @@ pub(crate) enum Grammar {
     Python,
 }
 
-/// The syntax tree of `text`. A text with errors has one too, with error nodes; `None` means that the grammar does not load.
+/// The syntax tree of `text`. A text with errors has one too, with error nodes; `None` means that
+/// the grammar does not load.
 pub(crate) fn parse(grammar: Grammar, text: &str) -> Option<Tree> {
     let language = match grammar {
         Grammar::Bash => tree_sitter_bash::LANGUAGE,

@@ -1,4 +1,5 @@
-//! What became of the blueprints that a model wrote: how many drafts each stage accepted, mended and gave up, and what was paid.
+//! What became of the blueprints that a model wrote: how many drafts each stage accepted, mended
+//! and gave up, and what was paid.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,8 @@ pub struct Funnel {
     pub first_pass: u32,
     pub certified: u32,
     pub stages: BTreeMap<AuthorStage, StageCount>,
-    /// Model calls by stage; `arbiter`: those that ask who is at fault; `blind`: all turns of blind solvers.
+    /// Model calls by stage; `arbiter`: those that ask who is at fault; `blind`: all turns of blind
+    /// solvers.
     pub calls: BTreeMap<String, CallCount>,
     /// Drafts by the band of difficulty in which they ended, where it is measured.
     pub bands: BTreeMap<Band, u32>,

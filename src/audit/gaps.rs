@@ -15,7 +15,8 @@ pub struct Gap {
     pub state: GapState,
     pub domain: DomainId,
     pub axis: Axis,
-    /// The value on that axis; the domain's id for [`Axis::Domain`], `skill/operation` for [`Axis::SkillOperation`].
+    /// The value on that axis; the domain's id for [`Axis::Domain`], `skill/operation` for
+    /// [`Axis::SkillOperation`].
     pub value: String,
 }
 

@@ -1,7 +1,8 @@
-//! Coverage of a run: tasks planned, certified and solved along every axis, and the names of the empty cells.
+//! Coverage of a run: tasks planned, certified and solved along every axis, and the names of the
+//! empty cells.
 //!
-//! A pure function of blueprints, their results and the domain specs. Only the axes and two cross tables are counted,
-//! since nearly every cell of the full product would be zero.
+//! A pure function of blueprints, their results and the domain specs. Only the axes and two cross
+//! tables are counted, since nearly every cell of the full product would be zero.
 
 mod funnel;
 mod gaps;
@@ -64,7 +65,8 @@ pub struct Audit {
     pub authoring: Option<Funnel>,
 }
 
-/// One domain along each axis, and two cross tables. Declared cells are present even when they are empty.
+/// One domain along each axis, and two cross tables. Declared cells are present even when they are
+/// empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DomainAudit {

@@ -73,7 +73,8 @@ fn row<const N: usize>(value: &str, tally: &Tally, more: [String; N]) -> Vec<Str
     [value.to_owned()].into_iter().chain(tasks).chain(rollouts).chain(more).collect()
 }
 
-/// `3/15`: the number of declared values that have a planned task, and of all declared values. Empty for a domain without spec.
+/// `3/15`: the number of declared values that have a planned task, and of all declared values.
+/// Empty for a domain without spec.
 fn reach(audit: &Audit, domain: &DomainId, axis: Axis, tallies: &BTreeMap<String, Tally>) -> String {
     let undeclared = |axis: Axis, value: &str| {
         let mut unknown =

@@ -94,8 +94,8 @@ fn count(len: usize) -> u32 {
 }
 
 impl Coverage {
-    /// The grid as text: a row per domain, then operations by domain. A dot is an empty cell, a blank one that the
-    /// domain does not request.
+    /// The grid as text: a row per domain, then operations by domain. A dot is an empty cell, a
+    /// blank one that the domain does not request.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let mut rows = vec![head(
@@ -113,7 +113,8 @@ impl Coverage {
         }
         write_table(&mut out, &rows);
         out.push('\n');
-        // Domains are the rows here too; sixteen long names fit a terminal only as numbers with a key.
+        // Domains are the rows here too; sixteen long names fit a terminal only as numbers with a
+        // key.
         let numbers: Vec<String> = (1..=Operation::ALL.len()).map(|number| number.to_string()).collect();
         let mut rows = vec![head(["operation"], numbers.iter().map(String::as_str))];
         for domain in &self.domains {

@@ -8,8 +8,8 @@ use rand::seq::SliceRandom as _;
 
 use crate::model::{DomainId, Seed};
 
-/// A seeded cycle over all recipes, interleaved by domain: the first *D* positions use *D* domains, and each cycle of *R* positions uses
-/// each of the *R* recipes.
+/// A seeded cycle over all recipes, interleaved by domain: the first *D* positions use *D* domains,
+/// and each cycle of *R* positions uses each of the *R* recipes.
 pub(super) struct Cycle {
     /// Positions of the recipes, by domain.
     domains: Vec<Vec<u32>>,
@@ -36,8 +36,8 @@ impl Cycle {
         self.order(round).get(turn).map(|place| *place as usize)
     }
 
-    /// Each cycle has its own order. With the same order for all, a shard `i/n` would always contain the same recipes whenever
-    /// *n* divides their number.
+    /// Each cycle has its own order. With the same order for all, a shard `i/n` would always
+    /// contain the same recipes whenever *n* divides their number.
     fn order(&self, round: u32) -> Vec<u32> {
         let seed = self.run_seed.derive(&["cycle", &round.to_string()]);
         let mut rng = ChaCha20Rng::seed_from_u64(seed.0);

@@ -115,7 +115,8 @@ fn load_folder(
     DomainError::unless(problems, decl)
 }
 
-/// Names of the base images. Empty if the templates folder has none, which drafting reports once instead of every spec.
+/// Names of the base images. Empty if the templates folder has none, which drafting reports once
+/// instead of every spec.
 fn bases(assets: &Assets) -> BTreeSet<String> {
     let folders = assets.files_under(BASES);
     folders.filter_map(|(path, ..)| Some(path.as_str().strip_suffix("/Dockerfile")?.to_owned())).collect()

@@ -1,7 +1,8 @@
 //! Domain specs, recipe declarations, and the plan that follows from them.
 //!
-//! Pure functions except for reading [`crate::assets::Assets`]: text becomes typed declarations, or problems with file, line
-//! and hint; declarations and a seed become blueprints. Rendering recipes is the job of `author`.
+//! Pure functions except for reading [`crate::assets::Assets`]: text becomes typed declarations, or
+//! problems with file, line and hint; declarations and a seed become blueprints. Rendering recipes
+//! is the job of `author`.
 
 mod coverage;
 mod cycle;

@@ -41,7 +41,8 @@ pub enum ParamRange {
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Param {
-    /// One value for `difficulty`. `null` where a by-difficulty parameter says nothing; loading refuses such recipes.
+    /// One value for `difficulty`. `null` where a by-difficulty parameter says nothing; loading
+    /// refuses such recipes.
     pub fn draw(&self, difficulty: Difficulty, rng: &mut ChaCha20Rng) -> Value {
         match &self.range {
             ParamRange::Choice(from) => from.get(below(rng, from.len())).cloned().unwrap_or(Value::Null),
@@ -51,7 +52,8 @@ impl Param {
                 Value::from(min.wrapping_add_unsigned(drawn.wrapping_mul(step.unsigned_abs())))
             }
             ParamRange::Float { min, max, digits } => {
-                // Drawn on the grid of representable values, so that both ends are as likely as the rest.
+                // Drawn on the grid of representable values, so that both ends are as likely as the
+                // rest.
                 let scale = 10f64.powi(digits.cast_signed());
                 let (low, high) = ((min * scale).round() as i64, (max * scale).round() as i64);
                 Value::from(rng.random_range(low..=high) as f64 / scale)
@@ -70,7 +72,8 @@ impl Param {
     }
 }
 
-/// An index into a list of `len`. Drawn as `u32`: ranges of `usize` give other numbers on other platforms.
+/// An index into a list of `len`. Drawn as `u32`: ranges of `usize` give other numbers on other
+/// platforms.
 fn below(rng: &mut ChaCha20Rng, len: usize) -> usize {
     let len = u32::try_from(len).unwrap_or(u32::MAX);
     if len == 0 { 0 } else { rng.random_range(0..len) as usize }

@@ -1,7 +1,7 @@
 //! Plans blueprints from specs and recipes.
 //!
-//! Blueprint *i* is a function of specs, recipes, run seed and *i* alone, independent of the number of blueprints and of earlier
-//! ones. So a run can be extended, sharded and resumed.
+//! Blueprint *i* is a function of specs, recipes, run seed and *i* alone, independent of the number
+//! of blueprints and of earlier ones. So a run can be extended, sharded and resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,8 +63,8 @@ impl Domains {
 
 /// The first `count` blueprints of a run.
 ///
-/// The recipe is the first axis: a seeded cycle over all recipes, interleaved by domain. The other axes are sampled from what
-/// the recipe declares, weighted by its domain.
+/// The recipe is the first axis: a seeded cycle over all recipes, interleaved by domain. The other
+/// axes are sampled from what the recipe declares, weighted by its domain.
 pub fn plan(specs: &Specs, recipes: &Recipes, run_seed: Seed, count: u32, domains: &Domains) -> Plan {
     let usable: Vec<_> = candidates(specs, recipes, domains).filter(Candidate::is_usable).collect();
     let cycle = Cycle::new(usable.iter().map(|candidate| candidate.domain), run_seed);

@@ -55,7 +55,8 @@ pub struct RecipeDecl {
     pub params: BTreeMap<String, Param>,
     /// Solutions that look right and miss a requirement.
     pub wrong: Vec<WrongDecl>,
-    /// What checks count for in step scores, by the test function's name; 1 for those that are not named.
+    /// What checks count for in step scores, by the test function's name; 1 for those that are not
+    /// named.
     #[serde(default)]
     pub weights: BTreeMap<String, f64>,
     /// Which legal variants of the correct state its tests must accept.
@@ -74,8 +75,9 @@ pub struct SubjectDecl {
     pub programs: bool,
     /// Shell command that starts services in the subject container before the tests.
     pub bring_up: Option<String>,
-    /// Why the emitted task declares Harbor's shared verifier: its checks look at what artifacts do not carry, such as owners and
-    /// folders of the system. Without it the task is judged in a container of the tests' own.
+    /// Why the emitted task declares Harbor's shared verifier: its checks look at what artifacts do
+    /// not carry, such as owners and folders of the system. Without it the task is judged in a
+    /// container of the tests' own.
     pub shared_because: Option<String>,
 }
 
@@ -106,7 +108,8 @@ impl RecipeDecl {
         DomainError::unless(decl.check_alone(source), decl)
     }
 
-    /// One value for each parameter. Each has its own generator, so that adding one does not change the others.
+    /// One value for each parameter. Each has its own generator, so that adding one does not change
+    /// the others.
     pub fn draw(&self, difficulty: Difficulty, rng: &mut ChaCha20Rng) -> BTreeMap<String, Value> {
         let seed = Seed(rng.next_u64());
         let value = |name: &String, param: &Param| {

@@ -19,7 +19,8 @@ const NEEDED: [(&str, &str); 5] = [
 /// Its strings contain templates, but the file itself is not one.
 const EXPERT: &str = "expert.toml";
 
-/// Letters of domain and recipe together: with two hyphens and a six-digit index, a task's name keeps to 64.
+/// Letters of domain and recipe together: with two hyphens and a six-digit index, a task's name
+/// keeps to 64.
 const LONGEST_ID: usize = 56;
 
 /// Missing files, and undeclared wrong solutions.

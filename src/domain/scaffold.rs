@@ -41,7 +41,8 @@ pub fn new_domain(assets: &Assets, specs: &Specs, name: &str) -> Result<FileTree
     Ok(files)
 }
 
-/// The files `templates/recipes/<domain>/<name>/…` of a new recipe: a small working task in that domain's words.
+/// The files `templates/recipes/<domain>/<name>/…` of a new recipe: a small working task in that
+/// domain's words.
 pub fn new_recipe(assets: &Assets, specs: &Specs, id: &str) -> Result<FileTree, ScaffoldError> {
     let bad_name = |hint: String| ScaffoldError::BadRecipeName { name: id.to_owned(), hint };
     let id = &RecipeId::parse(id).map_err(|_| bad_name(format!("write {}", RecipeId::RULE)))?;

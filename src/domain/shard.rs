@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Part `index` of `count`, written `i/n` with `i` from 0: blueprint *i* belongs to part *i* mod *n*.
+/// Part `index` of `count`, written `i/n` with `i` from 0: blueprint *i* belongs to part *i* mod
+/// *n*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: u32,

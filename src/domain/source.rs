@@ -1,4 +1,5 @@
-//! A TOML document with source positions, so that problems found in parsed values can be reported by line.
+//! A TOML document with source positions, so that problems found in parsed values can be reported
+//! by line.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;

@@ -87,8 +87,8 @@ impl VariantsDecl {
         problems
     }
 
-    /// Unknown variant names, own names that already exist, missing scripts, and undeclared scripts.
-    /// `known` are the names of `templates/variants/`, and `files` those of the recipe.
+    /// Unknown variant names, own names that already exist, missing scripts, and undeclared
+    /// scripts. `known` are the names of `templates/variants/`, and `files` those of the recipe.
     pub(super) fn check_against(
         &self,
         source: &Source<'_>,

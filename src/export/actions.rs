@@ -1,7 +1,8 @@
-//! What an agent did in each turn, without its wording: the form in which two rollouts are compared.
+//! What an agent did in each turn, without its wording: the form in which two rollouts are
+//! compared.
 //!
-//! Two messages that run the same command are the same action, whatever they say about it. Spaces, empty lines and comments of
-//! commands are wording too.
+//! Two messages that run the same command are the same action, whatever they say about it. Spaces,
+//! empty lines and comments of commands are wording too.
 
 use std::sync::LazyLock;
 
@@ -9,11 +10,13 @@ use regex::Regex;
 
 use crate::model::{Rollout, Shown, ToolCall, Turn, TurnKind, squeeze};
 
-/// The beginning of a here-document, with its delimiter. `<<<` is none, and neither is a shift by a number.
+/// The beginning of a here-document, with its delimiter. `<<<` is none, and neither is a shift by a
+/// number.
 static HEREDOC: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:^|[^<])<<-?\s*['"\\]?([A-Za-z_]\w*)"#).ok());
 
-/// A line whose here-document is a program or a settings file, in which `#` begins a comment. In other texts it may be a heading.
+/// A line whose here-document is a program or a settings file, in which `#` begins a comment. In
+/// other texts it may be a heading.
 static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?x)
@@ -39,7 +42,8 @@ impl Action {
             joined(turn.acts.iter().map(|act| normalised(act.text())))
         } else {
             match turn.kind {
-                // An agent with a loop of its own, or an imported one: calls are all that is known, or the message itself.
+                // An agent with a loop of its own, or an imported one: calls are all that is known,
+                // or the message itself.
                 TurnKind::Acted if turn.tool_calls.is_empty() => squeeze(&turn.content),
                 TurnKind::Acted => joined(turn.tool_calls.iter().map(call)),
                 TurnKind::Asked => squeeze(&turn.content),
@@ -55,7 +59,8 @@ pub(super) fn actions(rollout: &Rollout) -> Vec<Action> {
     rollout.record.turns.iter().map(Action::of).collect()
 }
 
-/// The commands among `actions`, in order: what two rollouts are compared by where only their work counts.
+/// The commands among `actions`, in order: what two rollouts are compared by where only their work
+/// counts.
 pub(super) fn commands(actions: &[Action]) -> Vec<&str> {
     let ran = |action: &&Action| match action.kind {
         TurnKind::Acted | TurnKind::Submitted | TurnKind::Claimed => !action.text.is_empty(),
@@ -64,20 +69,22 @@ pub(super) fn commands(actions: &[Action]) -> Vec<&str> {
     actions.iter().filter(ran).map(|action| action.text.as_str()).collect()
 }
 
-/// The first turn at which the actions differ. `None` if there is no such turn on both sides, because one side has all actions of
-/// the other.
+/// The first turn at which the actions differ. `None` if there is no such turn on both sides,
+/// because one side has all actions of the other.
 pub(super) fn divergence(one: &[Action], other: &[Action]) -> Option<usize> {
     one.iter().zip(other).position(|(one, other)| one != other)
 }
 
-/// Whether two observations say the same. Ids of function calls differ between rollouts and are not shown.
+/// Whether two observations say the same. Ids of function calls differ between rollouts and are not
+/// shown.
 pub(super) fn same_observation(one: &[Shown], other: &[Shown]) -> bool {
     let texts =
         |shown: &[Shown]| shown.iter().map(|shown| shown.content.trim().to_owned()).collect::<Vec<_>>();
     texts(one) == texts(other)
 }
 
-/// A command or keystrokes without what is only wording: comments outside of data, spaces, empty lines.
+/// A command or keystrokes without what is only wording: comments outside of data, spaces, empty
+/// lines.
 pub(super) fn normalised(text: &str) -> String {
     /// A here-document that has not ended.
     struct Open {

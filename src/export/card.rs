@@ -1,4 +1,5 @@
-//! The dataset card: `README.md` of the data folder, whose front matter tells loaders which files make which config.
+//! The dataset card: `README.md` of the data folder, whose front matter tells loaders which files
+//! make which config.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -116,7 +117,8 @@ pub struct Certificates {
     pub attacks: Tally,
     /// Mutants that passed, each as its task and name.
     pub survivors: Vec<String>,
-    /// Checks that the untouched environments pass, and all checks: what `pass_ratio` gives for doing nothing.
+    /// Checks that the untouched environments pass, and all checks: what `pass_ratio` gives for
+    /// doing nothing.
     pub untouched: Tally,
 }
 

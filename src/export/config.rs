@@ -40,11 +40,13 @@ pub(super) trait ConfigWriter {
     /// Writes the rows of one task's rollouts, and returns how many there are.
     fn push_task(&mut self, rollouts: &[Rollout], options: &ExportOptions) -> Result<u64, RowsError>;
 
-    /// Ends the files. Rows of groups that are to be held out are a split of their own if `hold_out`.
+    /// Ends the files. Rows of groups that are to be held out are a split of their own if
+    /// `hold_out`.
     fn finish(self: Box<Self>, hold_out: bool) -> Result<ConfigSummary, WriteError>;
 }
 
-/// The rows of one config, divided by their groups. Whether there are enough groups to hold some out is known at the end.
+/// The rows of one config, divided by their groups. Whether there are enough groups to hold some
+/// out is known at the end.
 struct Splits<R> {
     folder: PathBuf,
     train: Shards<R>,

@@ -45,7 +45,8 @@ pub(super) struct Errors {
     with_repair: u64,
 }
 
-/// Real errors of scripted experts in passing rollouts: each was found by a check of the expert's own, and repaired.
+/// Real errors of scripted experts in passing rollouts: each was found by a check of the expert's
+/// own, and repaired.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Scripted {
     rollouts: u64,

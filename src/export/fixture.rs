@@ -27,10 +27,12 @@ pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
     }
 }
 
-/// Lines of the log that one attempt reads, so that attempts differ in what they run after their first command.
+/// Lines of the log that one attempt reads, so that attempts differ in what they run after their
+/// first command.
 const LINES_PER_ATTEMPT: usize = 100;
 
-/// A rollout of task `index` that ran `commands` commands and submitted, with `passed` of [`CHECKS`] checks passed.
+/// A rollout of task `index` that ran `commands` commands and submitted, with `passed` of
+/// [`CHECKS`] checks passed.
 pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, passed: u32) -> Rollout {
     let mut turns: Vec<Turn> = (0..commands)
         .map(|number| {

@@ -1,8 +1,9 @@
 //! Rollouts as chat messages, in the protocol of their scaffold.
 //!
-//! One optional system message, then user and assistant in strict alternation, ending with the assistant. Every chat
-//! template accepts this order, and trainers check it (LLaMA-Factory skips rows that violate it without an error). A rollout
-//! that violates it is therefore an error here, so that no trainer drops a row.
+//! One optional system message, then user and assistant in strict alternation, ending with the
+//! assistant. Every chat template accepts this order, and trainers check it (LLaMA-Factory skips
+//! rows that violate it without an error). A rollout that violates it is therefore an error here,
+//! so that no trainer drops a row.
 
 use std::ops::Range;
 
@@ -19,7 +20,8 @@ pub struct Conversation {
     pub answer: Vec<Message>,
 }
 
-/// A conversation as its model saw it: a whole rollout, the part between two summaries, or one step of the task.
+/// A conversation as its model saw it: a whole rollout, the part between two summaries, or one step
+/// of the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Index of the segment within the rollout, from 0. Segments without an answer are skipped.
@@ -70,7 +72,8 @@ impl Conversation {
     }
 }
 
-/// The only conversation of `rollout`. The observation after the last assistant message is not part of it.
+/// The only conversation of `rollout`. The observation after the last assistant message is not part
+/// of it.
 pub fn conversation(rollout: &Rollout) -> Result<Conversation, MessageError> {
     let built = match checked(rollout) {
         Ok(branches) => match <[Branch; 1]>::try_from(branches) {
@@ -95,8 +98,8 @@ fn checked(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     Ok(branches)
 }
 
-/// The assistant message of `turn` as one text: reasoning and function calls in the tags of Hermes' and Qwen's chat templates, which
-/// Harbor's `traces export` also writes.
+/// The assistant message of `turn` as one text: reasoning and function calls in the tags of Hermes'
+/// and Qwen's chat templates, which Harbor's `traces export` also writes.
 pub fn assistant_text(turn: &Turn) -> String {
     let mut text = String::new();
     if let Some(reasoning) = turn.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
@@ -113,7 +116,8 @@ pub fn assistant_text(turn: &Turn) -> String {
     text
 }
 
-/// The user message after a turn: results of function calls in tags, all other observations verbatim.
+/// The user message after a turn: results of function calls in tags, all other observations
+/// verbatim.
 pub fn user_text(shown: &[Shown]) -> String {
     let texts: Vec<_> = shown
         .iter()
@@ -125,13 +129,14 @@ pub fn user_text(shown: &[Shown]) -> String {
     texts.join("\n")
 }
 
-/// Whether some message of `rollout` is empty, as models' replies sometimes are. Chat templates refuse an empty message, so such a
-/// rollout is left out of every config.
+/// Whether some message of `rollout` is empty, as models' replies sometimes are. Chat templates
+/// refuse an empty message, so such a rollout is left out of every config.
 pub fn has_empty_message(rollout: &Rollout) -> bool {
     matches!(checked(rollout), Err(Problem::Empty(_)))
 }
 
-/// Enforces: system at most once and first, then user and assistant in turn, the assistant last, nothing empty.
+/// Enforces: system at most once and first, then user and assistant in turn, the assistant last,
+/// nothing empty.
 pub fn check_alternation<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), Problem> {
     let mut last = Role::System;
     for (at, message) in messages.into_iter().enumerate() {
@@ -160,7 +165,8 @@ fn build(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     }
     let mut branches = Vec::with_capacity(handoffs + 1);
     for (segment, turns) in record.segments().into_iter().enumerate() {
-        // A limit can end a rollout right after a summary. A rollout without any turn is reported by `check_alternation`.
+        // A limit can end a rollout right after a summary. A rollout without any turn is reported
+        // by `check_alternation`.
         if turns.is_empty() && handoffs > 0 {
             continue;
         }
@@ -185,7 +191,8 @@ fn prompt(rollout: &Rollout, segment: usize) -> Vec<Message> {
     prompt
 }
 
-/// Adds a message. Consecutive messages of one role, as in terminus-2's handoff, are joined, because the roles of a row alternate.
+/// Adds a message. Consecutive messages of one role, as in terminus-2's handoff, are joined,
+/// because the roles of a row alternate.
 fn add(messages: &mut Vec<Message>, message: &Message) {
     match messages.last_mut() {
         Some(last) if last.role == message.role => {

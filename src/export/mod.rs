@@ -1,8 +1,9 @@
 //! Rollouts as training data: Parquet that trainers read unmodified, and ATIF.
 //!
-//! [`export`] makes one pass over the rollouts, a task at a time, and writes every config and a dataset card. It reads
-//! only its arguments and writes below one folder; it does not depend on models, engines or records. Equal rollouts give
-//! equal bytes, and unchanged files are not written.
+//! [`export`] makes one pass over the rollouts, a task at a time, and writes every config and a
+//! dataset card. It reads only its arguments and writes below one folder; it does not depend on
+//! models, engines or records. Equal rollouts give equal bytes, and unchanged files are not
+//! written.
 
 mod actions;
 pub mod atif;
@@ -58,11 +59,12 @@ use self::version::versions;
 use crate::model::{Actor, Rollout, Scores};
 use crate::store::FileChange;
 
-/// Licence of generated data (SPDX), stated in the card and on every row in which third parties have no rights.
+/// Licence of generated data (SPDX), stated in the card and on every row in which third parties
+/// have no rights.
 pub const DATA_LICENCE: &str = "CC-BY-4.0";
 
-/// The licence of a rollout's text: known for scripted rollouts of tasks from recipes. Otherwise the terms of the model's provider or
-/// the task's author apply, which termsmith does not know.
+/// The licence of a rollout's text: known for scripted rollouts of tasks from recipes. Otherwise
+/// the terms of the model's provider or the task's author apply, which termsmith does not know.
 fn licence(rollout: &Rollout) -> Option<&'static str> {
     let ours = matches!(rollout.record.actor, Actor::Scripted { .. } | Actor::Oracle | Actor::Nop);
     (ours && rollout.metadata.recipe.is_some()).then_some(DATA_LICENCE)
@@ -136,7 +138,8 @@ pub struct ExportSummary {
     /// By domain of the plan, or by the category that an imported task states.
     pub domains: BTreeMap<String, Counts>,
     pub excluded: Excluded,
-    /// Pairs whose sides were compared by surface features; below [`separability::FEWEST_PAIRS`] a strict export refuses nothing.
+    /// Pairs whose sides were compared by surface features; below [`separability::FEWEST_PAIRS`] a
+    /// strict export refuses nothing.
     pub measured_pairs: usize,
     /// Values that look like credentials.
     pub secrets: SecretReport,
@@ -198,11 +201,11 @@ impl Excluded {
     }
 }
 
-/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, one for each task, in plan order. Versions of a task are tasks of
-/// their own.
+/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, one for each task, in plan
+/// order. Versions of a task are tasks of their own.
 ///
-/// Everything is written to a staging folder and renamed at the end. After an earlier failure, including one of the source of the
-/// rollouts, the data folder is unchanged.
+/// Everything is written to a staging folder and renamed at the end. After an earlier failure,
+/// including one of the source of the rollouts, the data folder is unchanged.
 pub fn export<E: Error + 'static>(
     data: &Path,
     groups: impl IntoIterator<Item = Result<impl Into<TaskRollouts>, E>>,

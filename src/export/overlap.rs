@@ -1,12 +1,13 @@
-//! How much of what an agent wrote stands in its task's solutions: a script that recites a solution teaches less than one that
-//! finds it, and a model that does may have seen it.
+//! How much of what an agent wrote stands in its task's solutions: a script that recites a solution
+//! teaches less than one that finds it, and a model that does may have seen it.
 
 use std::collections::BTreeSet;
 
 use super::actions::{actions, commands};
 use crate::model::{FileTree, Rollout};
 
-/// Characters that a line needs in order to be compared. Shorter ones (`fi`, `done`, `import re`) are alike in all programs.
+/// Characters that a line needs in order to be compared. Shorter ones (`fi`, `done`, `import re`)
+/// are alike in all programs.
 pub(super) const SHORTEST_LINE: usize = 12;
 
 /// The lines of a task's solutions that are long enough to be compared.
@@ -20,8 +21,8 @@ impl Solutions {
         Self(texts.flat_map(lines).map(str::to_owned).collect())
     }
 
-    /// The percentage, rounded down, of the distinct lines of the commands of `rollout` that stand in a solution. `None` if nothing
-    /// can be compared.
+    /// The percentage, rounded down, of the distinct lines of the commands of `rollout` that stand
+    /// in a solution. `None` if nothing can be compared.
     pub(super) fn overlap(&self, rollout: &Rollout) -> Option<usize> {
         let actions = actions(rollout);
         let written: BTreeSet<&str> = commands(&actions).into_iter().flat_map(lines).collect();

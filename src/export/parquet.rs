@@ -27,8 +27,9 @@ pub const TOOL_VERSION_KEY: &str = "termsmith.version";
 /// Zstandard's default level; higher ones cost several times the time for a few per cent.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Values that go to a column writer at once. It looks at the page size between such batches only, and single messages can
-/// be large; the default of 1024 would let a page grow to many times its 1 MiB.
+/// Values that go to a column writer at once. It looks at the page size between such batches only,
+/// and single messages can be large; the default of 1024 would let a page grow to many times its 1
+/// MiB.
 const WRITE_BATCH: usize = 64;
 
 /// Sizes that bound files and memory, all in bytes of uncompressed text.
@@ -44,7 +45,8 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        // Hugging Face's limits are 100 MB a row group and 500 MB a shard. Encoding holds a batch about four times over.
+        // Hugging Face's limits are 100 MB a row group and 500 MB a shard. Encoding holds a batch
+        // about four times over.
         Self { batch: 1 << 20, row_group: 32 << 20, shard: 400_000_000 }
     }
 }
@@ -69,7 +71,8 @@ pub struct Shard {
 
 /// Writes the rows of one config and split into numbered shards in a folder.
 ///
-/// The names carry the number of shards, which is known at the end; until [`name_shards`] they end in `.part`.
+/// The names carry the number of shards, which is known at the end; until [`name_shards`] they end
+/// in `.part`.
 pub struct Shards<R> {
     folder: PathBuf,
     split: &'static str,
@@ -223,14 +226,15 @@ fn properties<R: Row>() -> WriterProperties {
     ];
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
-        // With page statistics comes the page index, by which viewers read single rows of a large file.
+        // With page statistics comes the page index, by which viewers read single rows of a large
+        // file.
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_write_batch_size(WRITE_BATCH)
         .set_key_value_metadata(Some(
             metadata.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect(),
         ));
-    // Least and greatest messages are of no use to anyone and would be copied into the footer. Their pages are still
-    // indexed by offset.
+    // Least and greatest messages are of no use to anyone and would be copied into the footer.
+    // Their pages are still indexed by offset.
     message_columns::<R>()
         .into_iter()
         .fold(properties, |properties, column| {

@@ -1,8 +1,10 @@
-//! φ, the weight of one turn in the loss of DMPO (Direct Multi-Turn Preference Optimization, arXiv 2406.14868).
+//! φ, the weight of one turn in the loss of DMPO (Direct Multi-Turn Preference Optimization, arXiv
+//! 2406.14868).
 //!
-//! φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T), and (T − t) / T for γ = 1, with t and T counted over the assistant turns of one
-//! side. This is the form of the authors' code; equation 16 as printed lacks γ^t, and only this form satisfies the paper's
-//! Corollary 4.0.2 (γ → 0 leaves the first turn alone).
+//! φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T), and (T − t) / T for γ = 1, with t and T counted over
+//! the assistant turns of one side. This is the form of the authors' code; equation 16 as printed
+//! lacks γ^t, and only this form satisfies the paper's Corollary 4.0.2 (γ → 0 leaves the first turn
+//! alone).
 
 use std::fmt;
 
@@ -21,9 +23,10 @@ pub struct GammaError(pub f64);
 impl Gamma {
     /// One discount for the whole data set, so that every pair has the same objective.
     ///
-    /// The reference code's 0.7 was made for short games: at 27 turns, the mean length of LiteCoder-Terminal's trajectories,
-    /// it leaves turn 10 a weight of 0.03. 0.95 leaves 0.46 there and 0.37 at the middle of 10 turns, and the paper advises a
-    /// larger γ where the losing side is clean, as ours is (loops are left out).
+    /// The reference code's 0.7 was made for short games: at 27 turns, the mean length of
+    /// LiteCoder-Terminal's trajectories, it leaves turn 10 a weight of 0.03. 0.95 leaves 0.46
+    /// there and 0.37 at the middle of 10 turns, and the paper advises a larger γ where the losing
+    /// side is clean, as ours is (loops are left out).
     pub const DEFAULT: Gamma = Gamma(0.95);
 
     /// Checks and wraps `gamma`.
@@ -51,9 +54,9 @@ impl fmt::Display for Gamma {
 
 /// φ(t, T) for t = 0 … T − 1, where T = `turns`.
 ///
-/// With S(n) = 1 + γ + … + γ^(n−1), φ(t, T) = γ^t S(T − t) / S(T). Only products and sums of positive numbers occur, so
-/// nothing cancels near γ = 1 and γ = 1 needs no case of its own; and no `exp` or `ln` occurs, so the bits are the same
-/// wherever this runs.
+/// With S(n) = 1 + γ + … + γ^(n−1), φ(t, T) = γ^t S(T − t) / S(T). Only products and sums of
+/// positive numbers occur, so nothing cancels near γ = 1 and γ = 1 needs no case of its own; and no
+/// `exp` or `ln` occurs, so the bits are the same wherever this runs.
 pub fn weights(gamma: Gamma, turns: usize) -> Vec<f64> {
     let powers: Vec<f64> =
         std::iter::successors(Some(1.0), |power| Some(power * gamma.0)).take(turns).collect();
@@ -63,7 +66,8 @@ pub fn weights(gamma: Gamma, turns: usize) -> Vec<f64> {
         sum += power;
         sums.push(sum);
     }
-    // `sums` holds S(1) … S(T), so read backwards it is S(T − t); its last entry, the divisor, is S(T).
+    // `sums` holds S(1) … S(T), so read backwards it is S(T − t); its last entry, the divisor, is
+    // S(T).
     powers.iter().zip(sums.iter().rev()).map(|(power, rest)| power * rest / sum).collect()
 }
 

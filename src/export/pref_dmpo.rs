@@ -1,9 +1,11 @@
 //! Config `pref_dmpo`: pairs of whole trajectories for DMPO, with the weight of every turn.
 //!
-//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Its DPO trainer puts the
-//! observations inside `chosen` and `rejected` into the loss: `turn_index_…` names the messages that the loss belongs to.
+//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Its DPO trainer
+//! puts the observations inside `chosen` and `rejected` into the loss: `turn_index_…` names the
+//! messages that the loss belongs to.
 //!
-//! Facts about a side end in its name, since ms-swift takes every column that begins with `rejected_` for a part of a conversation.
+//! Facts about a side end in its name, since ms-swift takes every column that begins with
+//! `rejected_` for a part of a conversation.
 
 use arrow_schema::DataType;
 use serde::Serialize;
@@ -110,8 +112,8 @@ impl Row {
         for turn in 0..pair.shared {
             lost.take(&won, 2 * turn + 1);
         }
-        // Before the divergence both sides are the same. After it, the chosen side's errors are not to be imitated; of the rejected
-        // side every turn is to be avoided.
+        // Before the divergence both sides are the same. After it, the chosen side's errors are not
+        // to be imitated; of the rejected side every turn is to be avoided.
         let flags = options.failed_turns.flags(chosen);
         let train_chosen = flags.iter().enumerate().map(|(turn, flag)| turn >= pair.divergence && *flag);
         let train_rejected = (0..lost.phi.len()).map(|turn| turn >= pair.rejected_from());
@@ -384,7 +386,8 @@ mod tests {
             assert_eq!(row.train_rejected, [false, false, true, true]);
         };
         check(|_| {}, ("fork", 2, 2, 4));
-        // The second command printed something else: its message is still the same, the rest is not.
+        // The second command printed something else: its message is still the same, the rest is
+        // not.
         check(|rollout| rollout.shown[1][0].content.push('!'), ("near_miss", 2, 1, 3));
         check(|rollout| rollout.shown[0][0].content.push('!'), ("near_miss", 2, 0, 1));
     }

@@ -1,6 +1,7 @@
 //! Config `pref_step`: one message of each side of a pair, after the history that both share.
 //!
-//! Trainers for single-turn preferences read it with the right loss: the prompt is masked, and each side is one assistant message.
+//! Trainers for single-turn preferences read it with the right loss: the prompt is masked, and each
+//! side is one assistant message.
 
 use serde::Serialize;
 
@@ -39,7 +40,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// The step at which the sides of `row` diverge, if their history is the same and the better step is worth imitating.
+    /// The step at which the sides of `row` diverge, if their history is the same and the better
+    /// step is worth imitating.
     pub fn of(row: pref_dmpo::Row) -> Option<Self> {
         let at = row.pair.divergence_turn;
         let comparable = row.shared_turns == at

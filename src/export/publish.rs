@@ -10,7 +10,8 @@ use crate::store::{
     FileChange, StoreError, create_folder, publish_file, remove_published, replace_folder, sync_folder,
 };
 
-/// Folder inside the data folder where everything is written first: the same file system, so renames are atomic.
+/// Folder inside the data folder where everything is written first: the same file system, so
+/// renames are atomic.
 const STAGING: &str = ".tmp";
 
 /// Bytes compared at a time.
@@ -39,8 +40,8 @@ impl Staging {
         Ok(folder)
     }
 
-    /// Atomically replaces the folder `name` in the data folder by the staged one. Files in it must be
-    /// synced already.
+    /// Atomically replaces the folder `name` in the data folder by the staged one. Files in it must
+    /// be synced already.
     pub(super) fn publish_folder(&self, name: &str) -> Result<FileChange, StoreError> {
         let (staged, target) = (self.root.join(name), self.data.join(name));
         sync_folder(&staged)?;
@@ -67,7 +68,8 @@ impl Drop for Staging {
     }
 }
 
-/// Whether both folders hold the same files with the same bytes. A missing, unreadable or odd `target` is another folder.
+/// Whether both folders hold the same files with the same bytes. A missing, unreadable or odd
+/// `target` is another folder.
 fn same_folder(staged: &Path, target: &Path) -> Result<bool, StoreError> {
     let names = |folder: &Path| -> io::Result<Vec<_>> {
         let mut names: Vec<_> =

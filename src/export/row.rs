@@ -1,7 +1,8 @@
 //! The rows of a config: columns with fixed types, never inferred from the data.
 //!
-//! Readers of many shards take the schema of the first one, so every shard carries every column with the same type, empty
-//! or not. Types are plain ones that every reader knows: no JSON logical type, no maps, no Null columns.
+//! Readers of many shards take the schema of the first one, so every shard carries every column
+//! with the same type, empty or not. Types are plain ones that every reader knows: no JSON logical
+//! type, no maps, no Null columns.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub struct Column {
 pub trait Row: Serialize + Sized + 'static {
     /// Name of the config and of its folder.
     const CONFIG: &'static str;
-    /// Version of the schema, written into every file. Raise it with every change of [`columns`](Row::columns).
+    /// Version of the schema, written into every file. Raise it with every change of
+    /// [`columns`](Row::columns).
     const SCHEMA_VERSION: u32;
 
     /// Tags of the dataset card that the config brings.
@@ -78,7 +80,8 @@ pub(super) fn optional(name: &str, data_type: DataType, about: &'static str) -> 
     Column { field: Field::new(name, data_type, true), about }
 }
 
-/// A list without nulls. Parquet's specification names its items `element`; Arrow's own default is `item`.
+/// A list without nulls. Parquet's specification names its items `element`; Arrow's own default is
+/// `item`.
 pub(super) fn list(name: &str, item: DataType, about: &'static str) -> Column {
     column(name, DataType::List(Arc::new(Field::new("element", item, false))), about)
 }

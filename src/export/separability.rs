@@ -1,7 +1,7 @@
 //! How well surface features tell chosen sides from rejected ones.
 //!
-//! The measure is the AUC: the share of (chosen, rejected) sides of all pairs in which the chosen one has the larger value, a tie counting
-//! half. 0.5 means that the feature says nothing.
+//! The measure is the AUC: the share of (chosen, rejected) sides of all pairs in which the chosen
+//! one has the larger value, a tie counting half. 0.5 means that the feature says nothing.
 
 use std::fmt;
 
@@ -9,15 +9,17 @@ use super::figures::{Measured, MeasuredFeature};
 use super::pairs::{Pair, PairKind};
 use super::surface::{Feature, Values, values};
 
-/// The largest AUC that `--strict` accepts, and 1 minus it is the smallest. At 0.65 a guess by this feature alone would be right for two of three
-/// pairs, about as often as by any feature that follows from the work, such as one more check.
+/// The largest AUC that `--strict` accepts, and 1 minus it is the smallest. At 0.65 a guess by this
+/// feature alone would be right for two of three pairs, about as often as by any feature that
+/// follows from the work, such as one more check.
 pub const MOST_AUC: f64 = 0.65;
 
-/// Pairs below which chance alone moves an AUC too far: with n pairs its standard error is about √(1 / 6n), 0.09 for 20. So with 20, one
-/// feature of ten that says nothing is beyond [`MOST_AUC`].
+/// Pairs below which chance alone moves an AUC too far: with n pairs its standard error is about
+/// √(1 / 6n), 0.09 for 20. So with 20, one feature of ten that says nothing is beyond [`MOST_AUC`].
 pub const FEWEST_PAIRS: usize = 20;
 
-/// Pairs that are measured, the first of an export. More would only take memory: the standard error is 0.003 here.
+/// Pairs that are measured, the first of an export. More would only take memory: the standard error
+/// is 0.003 here.
 const MOST_PAIRS: usize = 20_000;
 
 /// The turns of a side that a feature is computed over.
@@ -95,7 +97,8 @@ impl fmt::Display for Listed<'_> {
 }
 
 impl Separability {
-    /// Adds a pair. Rounds of one rollout are left out: the second contains the first, so their lengths always differ.
+    /// Adds a pair. Rounds of one rollout are left out: the second contains the first, so their
+    /// lengths always differ.
     pub(super) fn add(&mut self, pair: &Pair<'_>) {
         match pair.kind {
             PairKind::Fork | PairKind::NearMiss | PairKind::BestWorst => {}
@@ -180,7 +183,8 @@ fn strength(auc: f64) -> f64 {
     (auc - 0.5).abs()
 }
 
-/// The Mann–Whitney statistic of `chosen` against `rejected`, divided by the number of combinations.
+/// The Mann–Whitney statistic of `chosen` against `rejected`, divided by the number of
+/// combinations.
 fn auc(chosen: &[f64], rejected: &[f64]) -> f64 {
     let mut pooled: Vec<(f64, bool)> = chosen.iter().map(|&value| (value, true)).collect();
     pooled.extend(rejected.iter().map(|&value| (value, false)));

@@ -1,7 +1,8 @@
 //! Config `sft`: one row for each trajectory, for supervised fine-tuning on chat messages.
 //!
-//! There is no `prompt` column beside `messages` (TRL would take the row for prompt and completion), and none called
-//! `labels` (TRL would take it for token labels) or `tools`, `images`, `input_ids`.
+//! There is no `prompt` column beside `messages` (TRL would take the row for prompt and
+//! completion), and none called `labels` (TRL would take it for token labels) or `tools`, `images`,
+//! `input_ids`.
 
 use std::ops::Range;
 
@@ -156,7 +157,8 @@ pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<O
     let mut passes = Vec::new();
     let exclusions = rollouts.iter().map(|rollout| {
         let exclusion = exclusion(rollout, options);
-        // Where failures are rows too, the numbers of both are data: rewards are estimated from them.
+        // Where failures are rows too, the numbers of both are data: rewards are estimated from
+        // them.
         if exclusion.is_some() || options.sft == Filter::All {
             return exclusion;
         }
@@ -414,7 +416,8 @@ mod tests {
         assert!(parts.iter().all(|row| row.messages[0].role == Role::System));
         assert!(parts.iter().all(|row| row.trajectory_id == parts[0].trajectory_id && row.success));
 
-        // terminus-2's handoff has two user messages in a row, and the questions are assistant messages.
+        // terminus-2's handoff has two user messages in a row, and the questions are assistant
+        // messages.
         let (found, parts) = rows("summarised-terminus");
         assert_eq!(found, [(0, 2, 1, 2, Some(20)), (1, 2, 3, 2, Some(20))]);
         let roles: Vec<_> = parts[1].messages.iter().map(|message| message.role).collect();

@@ -1,7 +1,7 @@
 //! Groups of rows that must not be separated, and the groups that are held out.
 //!
-//! The split of a group is a function of its name: it is the same in every export, shard and merged store, however many other groups
-//! there are.
+//! The split of a group is a function of its name: it is the same in every export, shard and merged
+//! store, however many other groups there are.
 
 use crate::model::Rollout;
 
@@ -13,14 +13,17 @@ pub const TEST: &str = "test";
 /// One group of this many is held out, by its hash: about a tenth of the data, as is usual.
 const HELD_OUT_ONE_IN: u64 = 10;
 
-/// Below this many groups nothing is held out: one of four groups would be a quarter of the data, and say little about new tasks.
+/// Below this many groups nothing is held out: one of four groups would be a quarter of the data,
+/// and say little about new tasks.
 pub const FEWEST_GROUPS: usize = 5;
 
-/// Part of what is hashed. Chosen so that of the thirteen built-in recipes two are held out, each of a domain that keeps another one.
+/// Part of what is hashed. Chosen so that of the thirteen built-in recipes two are held out, each
+/// of a domain that keeps another one.
 const SALT: &str = "termsmith-split-36";
 
-/// The group of a rollout's rows: its task's recipe. Tasks without a recipe are near-duplicates of one another if a plan drew them for
-/// the same skills of a domain, or, imported, if their names differ in a number at the end.
+/// The group of a rollout's rows: its task's recipe. Tasks without a recipe are near-duplicates of
+/// one another if a plan drew them for the same skills of a domain, or, imported, if their names
+/// differ in a number at the end.
 pub fn group(rollout: &Rollout) -> String {
     let metadata = &rollout.metadata;
     if let Some(recipe) = &metadata.recipe {

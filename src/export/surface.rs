@@ -1,6 +1,7 @@
 //! Properties of a side that have nothing to do with whether its work is right.
 //!
-//! If one of them tells the chosen sides from the rejected ones, a model can learn it instead of the work.
+//! If one of them tells the chosen sides from the rejected ones, a model can learn it instead of
+//! the work.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

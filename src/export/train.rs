@@ -39,8 +39,9 @@ impl FailedTurns {
     }
 }
 
-/// For each turn, whether it is worth imitating: false where the message violates the protocol, where a command reported an error, and
-/// where a file was written that was written again, differently, after a command had failed, and where a scripted expert knows that it errs.
+/// For each turn, whether it is worth imitating: false where the message violates the protocol,
+/// where a command reported an error, and where a file was written that was written again,
+/// differently, after a command had failed, and where a scripted expert knows that it errs.
 pub fn flags(rollout: &Rollout) -> Vec<bool> {
     let turns = &rollout.record.turns;
     let mut flags: Vec<bool> = turns.iter().map(|turn| turn.kind != TurnKind::Malformed).collect();
@@ -77,7 +78,8 @@ fn clear(flags: &mut [bool], turn: usize) {
     }
 }
 
-/// Turns that wrote what was later repaired. A check that prints its failure and ends with status 0 is not noticed.
+/// Turns that wrote what was later repaired. A check that prints its failure and ends with status 0
+/// is not noticed.
 pub(super) fn repaired(rollout: &Rollout) -> Vec<usize> {
     let turns = &rollout.record.turns;
     let failures: Vec<usize> = commands_run(turns, &rollout.shown)
@@ -112,7 +114,8 @@ struct Write {
     command: String,
 }
 
-/// The files that a command writes by redirection, `tee`, `sed -i`, `cp` or `mv`, under the names that it uses.
+/// The files that a command writes by redirection, `tee`, `sed -i`, `cp` or `mv`, under the names
+/// that it uses.
 fn writes(command: &str) -> Vec<Write> {
     let Some(tree) = parse(Grammar::Bash, command) else { return Vec::new() };
     let whole = normalised(command);

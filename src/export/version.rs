@@ -1,5 +1,6 @@
-//! Versions of a task: rollouts of one name whose directories or environments differ, as after another `--image-prefix` or with another
-//! termsmith. They are tasks of their own, so nothing is compared, counted or left out across them.
+//! Versions of a task: rollouts of one name whose directories or environments differ, as after
+//! another `--image-prefix` or with another termsmith. They are tasks of their own, so nothing is
+//! compared, counted or left out across them.
 
 use crate::model::{EnvironmentDigest, Rollout, TaskDigest, TaskName};
 
@@ -12,7 +13,8 @@ pub(super) fn version(rollout: &Rollout) -> Version<'_> {
     (&record.task, record.task_digest.as_ref(), record.environment_digest.as_ref())
 }
 
-/// `rollouts` by version: versions in the order in which they first occur, the rollouts of each in the given order.
+/// `rollouts` by version: versions in the order in which they first occur, the rollouts of each in
+/// the given order.
 pub(super) fn versions(rollouts: Vec<Rollout>) -> Vec<Vec<Rollout>> {
     let mut found: Vec<Vec<Rollout>> = Vec::new();
     for rollout in rollouts {

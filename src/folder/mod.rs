@@ -1,6 +1,7 @@
 //! Reads folders and files of others into memory: with size limits, without following links.
 //!
-//! Task directories are untrusted, and template folders may contain mistakes; both are read only here.
+//! Task directories are untrusted, and template folders may contain mistakes; both are read only
+//! here.
 
 mod open;
 mod surrogates;

@@ -1,4 +1,5 @@
-//! Lists an untrusted folder. Uses the standard library only: the build script compiles this file too.
+//! Lists an untrusted folder. Uses the standard library only: the build script compiles this file
+//! too.
 
 use std::fmt;
 use std::fs;
@@ -128,8 +129,9 @@ pub enum Clutter {
     LeftOut,
 }
 
-/// Whether a file or folder of this name is one that editors, Python and file managers leave behind. Harbor's packager ignores the same
-/// (`DEFAULT_IGNORES` of its `publisher/packager.py`), but a build and the tests get it.
+/// Whether a file or folder of this name is one that editors, Python and file managers leave
+/// behind. Harbor's packager ignores the same (`DEFAULT_IGNORES` of its `publisher/packager.py`),
+/// but a build and the tests get it.
 pub fn is_clutter(name: &str) -> bool {
     const NAMES: [&str; 2] = ["__pycache__", ".DS_Store"];
     const ENDINGS: [&str; 4] = [".pyc", ".swp", ".swo", "~"];

@@ -1,7 +1,7 @@
 //! `tests/classes.json`: what the verifier of a written task needs to tell rewards apart.
 //!
-//! The classes of checks are known once the untouched machine has been tried, so they are added to the directory after screening, before the
-//! certificate's digest is taken.
+//! The classes of checks are known once the untouched machine has been tried, so they are added to
+//! the directory after screening, before the certificate's digest is taken.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ struct Class {
     weight: f64,
 }
 
-/// Adds the classes and weights of `checks`, from which the verifier writes `f2p` and `p2p` beside `reward`. Without checks there is no file.
+/// Adds the classes and weights of `checks`, from which the verifier writes `f2p` and `p2p` beside
+/// `reward`. Without checks there is no file.
 pub fn add_classes(directory: &mut FileTree, checks: &[Check]) {
     if checks.is_empty() {
         return;

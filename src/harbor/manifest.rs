@@ -1,7 +1,8 @@
 //! `task.toml`, as `models/task/config.py` of harbor 0.25 declares it.
 //!
-//! Every key is optional here: a reader must distinguish the keys of a file from Harbor's defaults. Parts that termsmith
-//! only passes on are kept as plain TOML. Numbers may be texts, as for Harbor's parser (pydantic).
+//! Every key is optional here: a reader must distinguish the keys of a file from Harbor's defaults.
+//! Parts that termsmith only passes on are kept as plain TOML. Numbers may be texts, as for
+//! Harbor's parser (pydantic).
 
 use std::collections::BTreeMap;
 use std::fmt;

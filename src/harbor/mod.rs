@@ -1,8 +1,9 @@
 //! Harbor task directories: the format in which tasks are written and read.
 //!
-//! The reader accepts directories from any source: size limits, no links, schema 1.0 to 1.4; unknown keys are reported instead of
-//! dropped. The writer creates directories that Harbor 0.24 and 0.25 run unchanged, and that [`HarborTask::into_task`] reads
-//! back without loss. Nothing here runs anything.
+//! The reader accepts directories from any source: size limits, no links, schema 1.0 to 1.4;
+//! unknown keys are reported instead of dropped. The writer creates directories that Harbor 0.24
+//! and 0.25 run unchanged, and that [`HarborTask::into_task`] reads back without loss. Nothing here
+//! runs anything.
 
 mod certificate;
 mod classes;

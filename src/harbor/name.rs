@@ -6,14 +6,16 @@ use crate::model::{Blueprint, RecipeId, TaskName};
 /// The recipe's part of the name of a task that a model wrote.
 const MODEL: &str = "model";
 
-/// `<domain>-<recipe>-<index>`, with at least four digits: lower-case letters, digits and single hyphens, at most 64.
+/// `<domain>-<recipe>-<index>`, with at least four digits: lower-case letters, digits and single
+/// hyphens, at most 64.
 ///
 /// Unique within a run by its index, and sorted as the plan is within a recipe.
 pub fn task_name(blueprint: &Blueprint) -> TaskName {
     named(blueprint.domain.as_str(), blueprint.recipe().map_or(MODEL, RecipeId::name), blueprint.index)
 }
 
-/// The name of a task as another harness states it, without our organisation. After `__` the name of a trial has letters of its own.
+/// The name of a task as another harness states it, without our organisation. After `__` the name
+/// of a trial has letters of its own.
 pub fn own_name(stated: &TaskName) -> &str {
     let name = stated.as_str();
     let name = name.strip_prefix(ORGANISATION).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);

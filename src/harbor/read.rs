@@ -15,7 +15,8 @@ use crate::model::{
 /// A task is held in memory. The largest public ones stay far below.
 const BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
 
-/// Files that Harbor packages, files first (`publisher/packager.py`). Everything else in the directory is ignored.
+/// Files that Harbor packages, files first (`publisher/packager.py`). Everything else in the
+/// directory is ignored.
 const FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
 const FOLDERS: [&str; 4] = [ENVIRONMENT, "tests", "solution", "steps"];
 /// The build context.
@@ -65,7 +66,8 @@ pub struct HarborTask {
     /// The folder's name.
     pub name: String,
     pub manifest: Manifest,
-    /// Everything that Harbor packages, or hands to a build and to the tests, by path below the directory.
+    /// Everything that Harbor packages, or hands to a build and to the tests, by path below the
+    /// directory.
     pub files: FileTree,
     /// Problems for its author.
     pub findings: Vec<Finding>,
@@ -121,7 +123,8 @@ fn written_here(manifest: &Manifest) -> bool {
     table.is_some_and(|table| table.get("format").is_some())
 }
 
-/// Whether Harbor packages a file, and counts it in the digest. Its builds and tests get the others too.
+/// Whether Harbor packages a file, and counts it in the digest. Its builds and tests get the others
+/// too.
 fn is_packaged(path: &RelPath) -> bool {
     !path.as_str().split('/').any(is_clutter)
 }
@@ -199,7 +202,8 @@ impl HarborTask {
         task_digest(&packaged.map(|(path, file)| (path.clone(), file.clone())).collect())
     }
 
-    /// The text that a solver reads: `instruction.md` without leading canary lines and the blank lines after them, as in Harbor.
+    /// The text that a solver reads: `instruction.md` without leading canary lines and the blank
+    /// lines after them, as in Harbor.
     pub fn instruction(&self) -> Option<&str> {
         self.instruction_at("instruction.md")
     }

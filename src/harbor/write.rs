@@ -36,8 +36,8 @@ pub enum WriteError {
 /// How a task is written for other harnesses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publication {
-    /// Registry prefix under which others can pull the image, named `<prefix>/<task>`. Without one the Dockerfile is used, since a local
-    /// tag is useless elsewhere.
+    /// Registry prefix under which others can pull the image, named `<prefix>/<task>`. Without one
+    /// the Dockerfile is used, since a local tag is useless elsewhere.
     pub image_prefix: Option<String>,
     pub verifier: DeclaredVerifier,
 }
@@ -45,14 +45,16 @@ pub struct Publication {
 /// Harbor's `verifier.environment_mode` of a written task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredVerifier {
-    /// The tests run in a container of their own with the subject's roots, unless the task says that this cannot judge it.
+    /// The tests run in a container of their own with the subject's roots, unless the task says
+    /// that this cannot judge it.
     #[default]
     Separate,
     /// The tests run in the solver's container: for harnesses that know no other mode.
     Shared,
 }
 
-/// The files of `task`'s directory: `task.toml`, `instruction.md`, `environment/`, `solution/` and `tests/`.
+/// The files of `task`'s directory: `task.toml`, `instruction.md`, `environment/`, `solution/` and
+/// `tests/`.
 pub fn write_task(task: &Task, publication: &Publication) -> Result<FileTree, WriteError> {
     let name = || task.name.to_string();
     let manifest = written(task, publication);
@@ -73,7 +75,8 @@ pub fn write_task(task: &Task, publication: &Publication) -> Result<FileTree, Wr
     }
 }
 
-/// The first line of `instruction.md`. Harbor removes leading comment lines that contain `canary` before a solver reads it.
+/// The first line of `instruction.md`. Harbor removes leading comment lines that contain `canary`
+/// before a solver reads it.
 pub(super) fn canary_line(canary: &str) -> Option<String> {
     let fits =
         !canary.contains(['\n', '\r']) && !canary.contains("-->") && canary.to_lowercase().contains("canary");
@@ -145,7 +148,8 @@ fn written<'a>(task: &'a Task, publication: &Publication) -> Written<'a> {
             cpus: Some(limits.cpus),
             memory_mb: Some(limits.memory_mb.into()),
             storage_mb: Some(limits.storage_mb.into()),
-            // Harbor's default is `public`, and the instructions of our tasks say that there is no network.
+            // Harbor's default is `public`, and the instructions of our tasks say that there is no
+            // network.
             network_mode: Some(NO_NETWORK.to_owned()),
             ..Environment::default()
         },

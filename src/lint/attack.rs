@@ -46,8 +46,8 @@ pub enum Kind {
 pub enum Alone {
     #[default]
     Nowhere,
-    /// Where the tests run in the solver's container; there it shares a trial with the others of this kind. Elsewhere nothing that it plants
-    /// reaches the tests.
+    /// Where the tests run in the solver's container; there it shares a trial with the others of
+    /// this kind. Elsewhere nothing that it plants reaches the tests.
     Shared,
     /// Everywhere.
     Always,
@@ -226,7 +226,8 @@ impl Attack {
     }
 }
 
-/// Commands of a trajectory that match `trace` attacks, in the order of the commands; each attack once per command.
+/// Commands of a trajectory that match `trace` attacks, in the order of the commands; each attack
+/// once per command.
 pub fn trace_findings<'a>(
     attacks: &[Attack],
     commands: impl IntoIterator<Item = &'a str>,

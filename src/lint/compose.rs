@@ -42,7 +42,8 @@ impl Compose<'_> {
         self.file.trim_end_matches("docker-compose.yaml").trim_end_matches('/')
     }
 
-    /// Where a bind's source lies below the task directory; `None` outside of the compose file's own folder.
+    /// Where a bind's source lies below the task directory; `None` outside of the compose file's
+    /// own folder.
     pub(super) fn inside(&self, source: &str) -> Option<String> {
         if source.starts_with(['/', '~', '$']) {
             return None;

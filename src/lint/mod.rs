@@ -1,9 +1,10 @@
 //! Static rules over a task's files.
 //!
-//! Findings explain and rank. Only findings that make a trial impossible are errors, except in our own drafts, which must follow their
-//! recipe format: there some rules have another severity (`own` in the rule's file). A rule is one file in `templates/lint/`, a regular
-//! expression over some of the files or the name of a function in `rules`; the `scan` attacks of `templates/attacks/` are rules
-//! too. Nothing here runs anything, and tasks are untrusted.
+//! Findings explain and rank. Only findings that make a trial impossible are errors, except in our
+//! own drafts, which must follow their recipe format: there some rules have another severity (`own`
+//! in the rule's file). A rule is one file in `templates/lint/`, a regular expression over some of
+//! the files or the name of a function in `rules`; the `scan` attacks of `templates/attacks/` are
+//! rules too. Nothing here runs anything, and tasks are untrusted.
 
 pub mod attack;
 mod choice;
@@ -135,8 +136,8 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
 }
 
 impl Parts<'_> {
-    /// A directory that declares termsmith as its author, read as a task of termsmith's. One that cannot be read so is linted as a foreign
-    /// one; a finding reports why.
+    /// A directory that declares termsmith as its author, read as a task of termsmith's. One that
+    /// cannot be read so is linted as a foreign one; a finding reports why.
     fn read_as_ours(&self, manifest: &Manifest) -> Option<Result<Task, IntoTaskError>> {
         let table =
             manifest.metadata.as_ref()?.get("termsmith")?.as_table().filter(|_| self.draft.is_none())?;

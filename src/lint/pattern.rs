@@ -58,7 +58,8 @@ impl Pattern {
         locations
     }
 
-    /// The first lines with a match that is not excused. Each line is looked at once, and none after the last that is reported.
+    /// The first lines with a match that is not excused. Each line is looked at once, and none
+    /// after the last that is reported.
     fn forbidden_lines(&self, forbid: &Regex, text: &str, commented: bool) -> Vec<u32> {
         let mut lines = Vec::new();
         let (mut number, mut counted, mut decided) = (1, 0, 0);

@@ -1,4 +1,5 @@
-//! Syntax trees of pytest modules: functions, assertions and calls. Strings and comments are ignored.
+//! Syntax trees of pytest modules: functions, assertions and calls. Strings and comments are
+//! ignored.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,8 @@ use crate::syntax::{Grammar, children, descendants, line, named_children, parse,
 
 const FUNCTION: &str = "function_definition";
 
-/// Parts of names of calls that can fail without an `assert` statement: calls of helpers count, since they may assert.
+/// Parts of names of calls that can fail without an `assert` statement: calls of helpers count,
+/// since they may assert.
 const FAILING_CALLS: [&str; 9] =
     ["assert", "raise", "fail", "check", "expect", "verify", "raises", "compare", "sys.exit"];
 
@@ -143,7 +145,8 @@ fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Functi
     };
     let Some(body) = node.child_by_field_name("body") else { return function };
     function.documented = is_documented(body, text);
-    // Where the last assertion ends: nodes come in the order of the text, and to look for one above each would take the square of their depth.
+    // Where the last assertion ends: nodes come in the order of the text, and to look for one above
+    // each would take the square of their depth.
     let mut asserted = 0;
     for node in descendants(body) {
         match node.kind() {
@@ -302,7 +305,8 @@ fn is_documented(body: Node<'_>, text: &str) -> bool {
     })
 }
 
-/// Whether a `try` statement contains an assertion, and a handler that catches its failure without handling it.
+/// Whether a `try` statement contains an assertion, and a handler that catches its failure without
+/// handling it.
 fn swallows(node: Node<'_>, text: &str) -> bool {
     let asserts = node
         .child_by_field_name("body")

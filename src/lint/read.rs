@@ -25,7 +25,8 @@ const ROOTS: [&str; 8] = [
     "steps",
 ];
 
-/// Lints the task directory `dir`. Links, devices and unreadable names in it are findings, not errors.
+/// Lints the task directory `dir`. Links, devices and unreadable names in it are findings, not
+/// errors.
 pub fn lint_dir(rules: &Rules, dir: &Path) -> Result<Vec<Finding>, WalkError> {
     let mut reader = DirReader { files: FileTree::default(), special_files: Vec::new(), bytes: 0 };
     // Resolved, to distinguish a link inside the directory from one that leaves it.

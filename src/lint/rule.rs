@@ -1,4 +1,5 @@
-//! Rules: one file each in `templates/lint/`. A rule is a regular expression over some of the task's files, or a function.
+//! Rules: one file each in `templates/lint/`. A rule is a regular expression over some of the
+//! task's files, or a function.
 
 use serde::Deserialize;
 

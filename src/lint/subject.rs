@@ -37,7 +37,8 @@ pub enum SpecialFileKind {
     Link,
     /// A symbolic link that leaves the task directory, or whose target does not exist.
     Escape,
-    /// A device, a socket, a pipe, a file that is too large, or a name that is not UTF-8. Holds the reason.
+    /// A device, a socket, a pipe, a file that is too large, or a name that is not UTF-8. Holds the
+    /// reason.
     Unreadable(String),
 }
 

@@ -5,7 +5,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::pattern::line_of;
 
-/// The line of the key at `path` (`environment.cpus`, `steps[1].name`), or of the nearest thing above it.
+/// The line of the key at `path` (`environment.cpus`, `steps[1].name`), or of the nearest thing
+/// above it.
 pub(super) fn line_of_key(text: &str, path: &str) -> Option<u32> {
     let root = DeTable::parse(text).ok()?.into_inner();
     let mut offset = None;

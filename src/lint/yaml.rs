@@ -7,7 +7,8 @@ use saphyr_parser::{Event, Parser};
 
 /// Nesting of any compose file stays far below.
 const DEPTH: usize = 64;
-/// Levels of a value together with those behind its aliases. Values are dropped by recursion, and so many levels fit any stack.
+/// Levels of a value together with those behind its aliases. Values are dropped by recursion, and
+/// so many levels fit any stack.
 const LEVELS: usize = 512;
 /// `<<` of a `<<`, each of so many.
 const MERGES: usize = 3;

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Blueprint, Key};
 
-/// A stage of writing a task, in order (LiteCoder-Terminal, §3; the blind solver is TerminalWorld's and LongCLI-Bench's).
+/// A stage of writing a task, in order (LiteCoder-Terminal, §3; the blind solver is TerminalWorld's
+/// and LongCLI-Bench's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthorStage {
@@ -138,7 +139,8 @@ pub struct AuthoringRecord {
     pub request: String,
     /// Versions in the order in which they were examined.
     pub versions: Vec<StageVersion>,
-    /// How solvers fared, where difficulty is measured; the last of them is of the draft, unless a later evolution was given up.
+    /// How solvers fared, where difficulty is measured; the last of them is of the draft, unless a
+    /// later evolution was given up.
     pub bands: Vec<BandRecord>,
     pub outcome: AuthoringOutcome,
 }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who is responsible for a loss or an error. It decides what happens to the work: a verdict, a rejection, a retry, or an error message.
+/// Who is responsible for a loss or an error. It decides what happens to the work: a verdict, a
+/// rejection, a retry, or an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
@@ -10,9 +11,11 @@ pub enum Blame {
     Solver,
     /// Caused by the task's own files, independent of the solver: the task is rejected or reported.
     Task,
-    /// Caused by the engine, the host, or another process on it: retried in fresh containers, never stored, never a reward.
+    /// Caused by the engine, the host, or another process on it: retried in fresh containers, never
+    /// stored, never a reward.
     Infra,
-    /// termsmith or its user requested something impossible: an error message, and nothing is stored.
+    /// termsmith or its user requested something impossible: an error message, and nothing is
+    /// stored.
     Caller,
 }
 

@@ -21,8 +21,9 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passed_of: Option<(u32, u32)>,
     pub ok: bool,
-    /// Whether it says anything: a condition that this host cannot make, a variant of files that there are none of, a mutant
-    /// that leaves the reference's final state or no answer at all, do not.
+    /// Whether it says anything: a condition that this host cannot make, a variant of files that
+    /// there are none of, a mutant that leaves the reference's final state or no answer at all, do
+    /// not.
     #[serde(skip_serializing_if = "is_true", default = "yes")]
     pub counts: bool,
     /// The problem, or why the row does not count.
@@ -30,7 +31,8 @@ pub struct Row {
     pub note: String,
 }
 
-/// Beginning of the note of a surviving mutant that `clauses.toml` lists as equivalent; the reason follows.
+/// Beginning of the note of a surviving mutant that `clauses.toml` lists as equivalent; the reason
+/// follows.
 pub const SET_ASIDE: &str = "set aside as equivalent";
 
 /// The rows, cheapest first.
@@ -46,7 +48,8 @@ pub enum RowKind {
     TruncatedSolution,
     /// The reference without one of its state-changing statements.
     AblatedSolution,
-    /// The reference with an edit that violates one sentence of the instruction; named `clause/violation`.
+    /// The reference with an edit that violates one sentence of the instruction; named
+    /// `clause/violation`.
     Clause,
     /// The reference with one small error.
     Mutant,
@@ -164,7 +167,8 @@ pub struct Rates {
     pub repelled: Tally,
     /// Ordinary repetitions of the reference that passed.
     pub steady: Tally,
-    /// Upper end of the 95 % interval of the rate at which a verdict on the reference flips (Clopper-Pearson).
+    /// Upper end of the 95 % interval of the rate at which a verdict on the reference flips
+    /// (Clopper-Pearson).
     pub flake_upper: f64,
 }
 
@@ -177,14 +181,16 @@ pub struct ClauseRecord {
     pub says: Vec<String>,
     /// Its violations that were executed, and those of them that failed.
     pub violations: Tally,
-    /// The checks that failed for one of them. A trial ends at its first failed check, and begins with those that quote the clause.
+    /// The checks that failed for one of them. A trial ends at its first failed check, and begins
+    /// with those that quote the clause.
     pub noticed_by: Vec<CheckId>,
     /// What of it no executed violation tests, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
 }
 
-/// `certificate.json`: the record of a draft's screening. It lies in the task directory and is left out of `task_digest`.
+/// `certificate.json`: the record of a draft's screening. It lies in the task directory and is left
+/// out of `task_digest`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
@@ -203,7 +209,8 @@ pub struct Certificate {
     pub rigor: Rigor,
     #[serde(default)]
     pub judging: Judging,
-    /// Trials that a time budget left out; none in a certificate that ran everything that its rigor asks for.
+    /// Trials that a time budget left out; none in a certificate that ran everything that its rigor
+    /// asks for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
     pub rows: Vec<Row>,
@@ -212,7 +219,8 @@ pub struct Certificate {
     /// The clauses of the instruction, where its author declared them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clauses: Vec<ClauseRecord>,
-    /// Sentences of the instruction that neither a clause nor the background quotes, if clauses were declared.
+    /// Sentences of the instruction that neither a clause nor the background quotes, if clauses
+    /// were declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncovered: Vec<String>,
     /// Classes from the untouched trial; empty when it did not get that far.

@@ -1,4 +1,5 @@
-//! Clauses: the sentences of an instruction that demand something, each with solutions that violate it alone.
+//! Clauses: the sentences of an instruction that demand something, each with solutions that violate
+//! it alone.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::sentences::{sentences, squeeze};
 use super::{CheckId, File, FileTree, RelPath};
 
-/// The script that runs a violation's reference where `after` changes the state that the reference leaves.
+/// The script that runs a violation's reference where `after` changes the state that the reference
+/// leaves.
 const REFERENCE: &str = "reference.sh";
 /// A solution's entry point.
 const ENTRY: &str = "solve.sh";
@@ -18,12 +20,14 @@ const ENTRY: &str = "solve.sh";
 #[serde(deny_unknown_fields)]
 #[schemars(title = "termsmith clauses")]
 pub struct Clauses {
-    /// Words of the instruction that demand nothing: background, hints, descriptions of the files that are given.
+    /// Words of the instruction that demand nothing: background, hints, descriptions of the files
+    /// that are given.
     #[serde(default)]
     pub background: Vec<String>,
     #[serde(default)]
     pub clause: Vec<Clause>,
-    /// Mutants of the reference that violate nothing. Those of them that pass the checks are not counted in the kill rate.
+    /// Mutants of the reference that violate nothing. Those of them that pass the checks are not
+    /// counted in the kill rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equivalent: Vec<EquivalentMutant>,
 }
@@ -53,12 +57,14 @@ pub struct Clause {
     pub wrong: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violation: Vec<Violation>,
-    /// What of it no violation below tests, and why: none can be executed, or a check is missing. Certificates say so.
+    /// What of it no violation below tests, and why: none can be executed, or a check is missing.
+    /// Certificates say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
 }
 
-/// A solution that violates one clause, satisfies all others, and looks like work: the reference with edits.
+/// A solution that violates one clause, satisfies all others, and looks like work: the reference
+/// with edits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Violation {
@@ -136,7 +142,8 @@ impl Clauses {
         self.background.is_empty() && self.clause.is_empty()
     }
 
-    /// All contradictions between these clauses and the task that they are about. `wrong` are the names of its known wrong solutions.
+    /// All contradictions between these clauses and the task that they are about. `wrong` are the
+    /// names of its known wrong solutions.
     pub fn problems(
         &self,
         instruction: &str,
@@ -160,7 +167,8 @@ impl Clauses {
         problems
     }
 
-    /// Contradictions that the instruction and the solution alone show. Whether a check demands a clause is shown by its violations.
+    /// Contradictions that the instruction and the solution alone show. Whether a check demands a
+    /// clause is shown by its violations.
     pub fn misfits(&self, instruction: &str, solution: &FileTree) -> Vec<ClauseError> {
         let mut problems = self.problems(instruction, solution, &[], &BTreeSet::new());
         problems.retain(|problem| match problem {
@@ -183,7 +191,8 @@ impl Clauses {
         problems
     }
 
-    /// Sentences of the instruction of which neither a clause nor the background quotes a word, without headings and code blocks.
+    /// Sentences of the instruction of which neither a clause nor the background quotes a word,
+    /// without headings and code blocks.
     pub fn uncovered(&self, instruction: &str) -> Vec<String> {
         let says = self.clause.iter().flat_map(|clause| &clause.says);
         let quoted: Vec<String> = says.chain(&self.background).map(|words| squeeze(words)).collect();

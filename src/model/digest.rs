@@ -8,7 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{EnvironmentDigest, FileTree, TaskDigest};
 
-/// JSON with sorted object keys and no blanks: equal values give equal bytes, whatever order fields were declared in.
+/// JSON with sorted object keys and no blanks: equal values give equal bytes, whatever order fields
+/// were declared in.
 pub fn canonical_json<T: Serialize>(value: &T) -> serde_json::Result<String> {
     let mut out = String::new();
     write_sorted(&serde_json::to_value(value)?, &mut out);
@@ -58,8 +59,8 @@ pub fn task_digest(files: &FileTree) -> TaskDigest {
     TaskDigest::sha256(&hex(&outer.finalize()))
 }
 
-/// What a trial's starting state depends on: Dockerfile, context and base definition. Never an image id or an installed
-/// version, which differ between hosts.
+/// What a trial's starting state depends on: Dockerfile, context and base definition. Never an
+/// image id or an installed version, which differ between hosts.
 pub fn environment_digest(environment: &FileTree, base_definition: &str) -> EnvironmentDigest {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {

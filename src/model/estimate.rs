@@ -1,4 +1,5 @@
-//! Estimators of success over attempts, and how sure they are. Closed forms only: a report draws no random number.
+//! Estimators of success over attempts, and how sure they are. Closed forms only: a report draws no
+//! random number.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,19 +24,21 @@ impl std::fmt::Display for Estimate {
     }
 }
 
-/// Probability that some of `k` attempts passes, from `passed` of `attempts`: 1 − C(n−c, k) / C(n, k), the unbiased estimator of
-/// Chen et al. 2021 (arXiv 2107.03374, §2.1). `None` with fewer than `k` attempts.
+/// Probability that some of `k` attempts passes, from `passed` of `attempts`: 1 − C(n−c, k) / C(n,
+/// k), the unbiased estimator of Chen et al. 2021 (arXiv 2107.03374, §2.1). `None` with fewer than
+/// `k` attempts.
 pub fn pass_at(attempts: u64, passed: u64, k: u64) -> Option<f64> {
     all_of(attempts, attempts.checked_sub(passed)?, k).map(|none| 1.0 - none)
 }
 
-/// Probability that all of `k` attempts pass: C(c, k) / C(n, k), pass^k of τ-bench (arXiv 2406.12045, §3). `None` with fewer than `k`
-/// attempts.
+/// Probability that all of `k` attempts pass: C(c, k) / C(n, k), pass^k of τ-bench (arXiv
+/// 2406.12045, §3). `None` with fewer than `k` attempts.
 pub fn pass_all(attempts: u64, passed: u64, k: u64) -> Option<f64> {
     all_of(attempts, passed, k)
 }
 
-/// C(some, k) / C(all, k): `k` drawn without putting back are all among `some`. As a product, so that nothing overflows.
+/// C(some, k) / C(all, k): `k` drawn without putting back are all among `some`. As a product, so
+/// that nothing overflows.
 fn all_of(all: u64, some: u64, k: u64) -> Option<f64> {
     (k >= 1 && k <= all && some <= all)
         .then(|| (0..k).map(|at| some.saturating_sub(at) as f64 / (all - at) as f64).product())
@@ -43,8 +46,9 @@ fn all_of(all: u64, some: u64, k: u64) -> Option<f64> {
 
 /// Wilson's score interval for a mean of `size` values in [0, 1]; `None` where there is none.
 ///
-/// For values that are 0 or 1 it is the usual one. For others it is wider than need be, since no variance in [0, 1] passes
-/// mean × (1 − mean); in return it stays within [0, 1] and does not shrink to nothing where all values agree, as a t interval does.
+/// For values that are 0 or 1 it is the usual one. For others it is wider than need be, since no
+/// variance in [0, 1] passes mean × (1 − mean); in return it stays within [0, 1] and does not
+/// shrink to nothing where all values agree, as a t interval does.
 pub fn wilson(mean: f64, size: u64) -> Option<Estimate> {
     if size == 0 {
         return None;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The script, with public parameters filled in and `@{name}` for values that the expert must have observed.
+/// The script, with public parameters filled in and `@{name}` for values that the expert must have
+/// observed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpertScript {
@@ -44,11 +45,13 @@ pub struct ScriptTurn {
     pub run: String,
     /// Regular expression that the observation must match.
     pub shows: Option<String>,
-    /// Name → regular expression with one group, matched against the observation; later turns use it as `@{name}`.
+    /// Name → regular expression with one group, matched against the observation; later turns use
+    /// it as `@{name}`.
     pub capture: BTreeMap<String, String>,
 }
 
-/// A real error: a fault that fails the tests, the expert's own check that shows it, and its repair.
+/// A real error: a fault that fails the tests, the expert's own check that shows it, and its
+/// repair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mistake {
@@ -65,7 +68,8 @@ pub struct Mistake {
     pub say: Vec<String>,
     /// What the faulty command's output must match, instead of the way's own `shows`.
     pub shows: Option<String>,
-    /// `None` if no check that the instruction suggests would show it. The expert then only makes it where it loses.
+    /// `None` if no check that the instruction suggests would show it. The expert then only makes
+    /// it where it loses.
     pub check: Option<OwnCheck>,
 }
 
@@ -73,7 +77,8 @@ pub struct Mistake {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// Replacements, each of text that occurs once. A way without one of them cannot be written wrongly so.
+    /// Replacements, each of text that occurs once. A way without one of them cannot be written
+    /// wrongly so.
     Edits(Vec<CommandEdit>),
     /// The whole faulty command.
     Run(String),

@@ -186,7 +186,8 @@ impl FileTree {
 
     /// The file at `path`.
     pub fn get(&self, path: &str) -> Option<&File> {
-        // A look-up by borrowed text would need `Borrow<str>`, which must agree with `Ord`: it does, but trees are tiny.
+        // A look-up by borrowed text would need `Borrow<str>`, which must agree with `Ord`: it
+        // does, but trees are tiny.
         self.files.iter().find(|(have, _)| have.as_str() == path).map(|(_, file)| file)
     }
 

@@ -1,4 +1,5 @@
-//! Handoffs: points at which a conversation is replaced by a new one, after a summary or at the next step of the task.
+//! Handoffs: points at which a conversation is replaced by a new one, after a summary or at the
+//! next step of the task.
 
 use std::ops::Range;
 
@@ -6,14 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Key, Message, Tokens, TrajectoryRecord};
 
-/// A point at which a new conversation begins: after a summary, because the former would not fit the model's context, or with the next
-/// step of the task. The turns before and after it are two branches: a model never saw them as one conversation.
+/// A point at which a new conversation begins: after a summary, because the former would not fit
+/// the model's context, or with the next step of the task. The turns before and after it are two
+/// branches: a model never saw them as one conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
     /// Number of turns before it.
     pub turns: usize,
-    /// The last of these turns that were left out of the summary's input, since they would not have fitted either.
+    /// The last of these turns that were left out of the summary's input, since they would not have
+    /// fitted either.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub unread: usize,
     /// The task's step that begins here. No summary was made.
@@ -44,13 +47,15 @@ pub struct Aside {
     pub usage: Option<Tokens>,
 }
 
-/// The messages that the model read at a handoff. It contains terminal output, so it is an observation.
+/// The messages that the model read at a handoff. It contains terminal output, so it is an
+/// observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandoffShown {
     /// The request of each aside.
     pub prompts: Vec<String>,
-    /// The messages that replace the earlier conversation, the task first, without the system message.
+    /// The messages that replace the earlier conversation, the task first, without the system
+    /// message.
     pub context: Vec<Message>,
 }
 
@@ -60,7 +65,8 @@ pub struct HandoffShown {
 pub enum AsideKind {
     /// A summary of the work, requested at the end of the whole conversation.
     Summary,
-    /// Questions about gaps in the summary, asked in a fresh conversation that contains only the summary.
+    /// Questions about gaps in the summary, asked in a fresh conversation that contains only the
+    /// summary.
     Questions,
     /// The answers, requested after the whole conversation and the summary.
     Answers,
@@ -81,15 +87,16 @@ impl AsideKind {
 }
 
 impl TrajectoryRecord {
-    /// Turns of each of its branches, in order: one more than it has handoffs. The last is empty where a limit ended the rollout right
-    /// after a handoff.
+    /// Turns of each of its branches, in order: one more than it has handoffs. The last is empty
+    /// where a limit ended the rollout right after a handoff.
     pub fn segments(&self) -> Vec<Range<usize>> {
         let starts = std::iter::once(0).chain(self.handoffs.iter().map(|handoff| handoff.turns));
         let ends = self.handoffs.iter().map(|handoff| handoff.turns).chain([self.turns.len()]);
         starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
-    /// The token counts of the agent's model calls, including summaries, where the server reported them.
+    /// The token counts of the agent's model calls, including summaries, where the server reported
+    /// them.
     pub fn usages(&self) -> impl Iterator<Item = Tokens> {
         let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);
         self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))

@@ -1,4 +1,5 @@
-//! Newtype identifiers. Each one is checked where it is made, also where it is read from a file, and cannot be changed afterwards.
+//! Newtype identifiers. Each one is checked where it is made, also where it is read from a file,
+//! and cannot be changed afterwards.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -78,12 +79,13 @@ string_id! {
     RecipeId, "a recipe's name", "`DOMAIN/NAME`, such as `coding/mend-parser`", is_recipe
 }
 string_id! {
-    /// A task's name. Ours are lower case, digits and hyphens; those made elsewhere can be `<organisation>/<name>`. It becomes a
-    /// path, so no segment of it leads out of a folder.
+    /// A task's name. Ours are lower case, digits and hyphens; those made elsewhere can be
+    /// `<organisation>/<name>`. It becomes a path, so no segment of it leads out of a folder.
     TaskName, "a task's name", "1 to 255 bytes, no control characters, no segment that is empty, `.` or `..`", is_task_name
 }
 string_id! {
-    /// One assertion unit of a verifier: the name of a `test_…` function, or its name in a foreign report.
+    /// One assertion unit of a verifier: the name of a `test_…` function, or its name in a foreign
+    /// report.
     CheckId, "a check's name", "at least one letter", |text| !text.is_empty()
 }
 string_id! {
@@ -91,7 +93,8 @@ string_id! {
     Key, "a key", "64 lower-case hexadecimal digits", |text| text.len() == 64 && is_hex(text)
 }
 string_id! {
-    /// The digest of a task's files. Ours is Harbor's: `sha256:` and 64 digits. Imported rollouts keep what their harness computed.
+    /// The digest of a task's files. Ours is Harbor's: `sha256:` and 64 digits. Imported rollouts
+    /// keep what their harness computed.
     TaskDigest, "a task digest", "hexadecimal digits, with `<algorithm>:` before them or without", is_digest
 }
 string_id! {
@@ -122,7 +125,8 @@ impl TaskName {
     /// Docker labels and Harbor's trial names are cut at 64 letters.
     const LONGEST_OF_OURS: usize = 64;
 
-    /// `<stem>-<index>`, with at least four digits: lower-case letters, digits and single hyphens, at most 64.
+    /// `<stem>-<index>`, with at least four digits: lower-case letters, digits and single hyphens,
+    /// at most 64.
     pub fn numbered(stem: &str, index: u32) -> Self {
         let index = format!("{index:04}");
         let mut name = slug(stem);
@@ -207,7 +211,8 @@ fn slug(text: &str) -> String {
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// A seed that depends on this one and on `parts` only, so that item *i* never depends on the items before it.
+    /// A seed that depends on this one and on `parts` only, so that item *i* never depends on the
+    /// items before it.
     pub fn derive(self, parts: &[&str]) -> Seed {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0.to_le_bytes());

@@ -46,6 +46,7 @@ pub enum Profile {
     Plain,
     /// `plain` and NET_ADMIN, in a network namespace of its own.
     Net,
-    /// The engine's default capabilities, including set-user-id programs: for imported tasks, which may rely on them.
+    /// The engine's default capabilities, including set-user-id programs: for imported tasks, which
+    /// may rely on them.
     Stock,
 }

@@ -8,7 +8,8 @@ pub fn squeeze(text: &str) -> String {
 /// Words of a bold beginning that is a heading: a longer one says something.
 const HEADING_WORDS: usize = 4;
 
-/// The text of an instruction without headings and code blocks, white space squeezed, and its sentences with their places there.
+/// The text of an instruction without headings and code blocks, white space squeezed, and its
+/// sentences with their places there.
 pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
     let mut blocks: Vec<String> = Vec::new();
     let mut in_code = false;
@@ -50,7 +51,8 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
             if !text.is_empty() {
                 text.push(' ');
             }
-            // The number of a list's item is no sentence, but quotations over several items contain it.
+            // The number of a list's item is no sentence, but quotations over several items contain
+            // it.
             if sentence.chars().any(char::is_alphabetic) && !is_heading(sentence) && !leads_in(sentence) {
                 sentences.push((text.len(), sentence.to_owned()));
             }
@@ -77,7 +79,8 @@ fn sentences_of(block: &str) -> Vec<&str> {
     sentences
 }
 
-/// A few words in bold type that stand alone, as in `**Broken files.**`: people write headings in this way too.
+/// A few words in bold type that stand alone, as in `**Broken files.**`: people write headings in
+/// this way too.
 fn is_heading(sentence: &str) -> bool {
     let item = if begins_item(sentence) {
         sentence.split_once(' ').map_or(sentence, |(_, rest)| rest)

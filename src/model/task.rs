@@ -48,13 +48,15 @@ pub struct SubjectSpec {
     /// Shell command that brings services up in the subject container before the tests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bring_up: Option<String>,
-    /// Why other harnesses cannot judge it in a container of the tests' own: what its checks look at is lost between containers.
+    /// Why other harnesses cannot judge it in a container of the tests' own: what its checks look
+    /// at is lost between containers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shared_because: Option<String>,
 }
 
 impl SubjectSpec {
-    /// Why its tests cannot run in a container of their own with the roots alone, in other harnesses.
+    /// Why its tests cannot run in a container of their own with the roots alone, in other
+    /// harnesses.
     pub fn needs_shared(&self) -> Option<&str> {
         let services = self.bring_up.is_some().then_some("its services are started by termsmith");
         self.shared_because.as_deref().or(services)
@@ -71,7 +73,8 @@ impl SubjectSpec {
 #[serde(deny_unknown_fields)]
 pub struct Draft {
     pub task: Task,
-    /// An independent solution in another language or style (`solve.sh` and the files that it uses).
+    /// An independent solution in another language or style (`solve.sh` and the files that it
+    /// uses).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub second: Option<FileTree>,
     pub wrong: Vec<WrongSolution>,

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{RowKind, ShellOutcome, TaskDigest};
 
-/// `timings.json`: time and memory of the trials behind a certificate, so that limits can be set from evidence. It is not part of the
-/// certificate, since times differ between machines that agree on every verdict.
+/// `timings.json`: time and memory of the trials behind a certificate, so that limits can be set
+/// from evidence. It is not part of the certificate, since times differ between machines that agree
+/// on every verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timings {

@@ -19,7 +19,8 @@ pub enum Actor {
         /// The real errors that it makes.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         mistakes: Vec<MadeMistake>,
-        /// `None` when it means to solve the task. The label of the trajectory is the verdict's, never this.
+        /// `None` when it means to solve the task. The label of the trajectory is the verdict's,
+        /// never this.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         failure: Option<ScriptedFailure>,
     },
@@ -115,7 +116,8 @@ pub struct Origin {
 }
 
 impl Actor {
-    /// Source of the messages, as in the column `teacher` of exported rows: a model's name, or `scripted`, `oracle`, `nop`.
+    /// Source of the messages, as in the column `teacher` of exported rows: a model's name, or
+    /// `scripted`, `oracle`, `nop`.
     pub fn teacher(&self) -> &str {
         match self {
             Self::Scripted { .. } => "scripted",
@@ -135,7 +137,8 @@ impl Actor {
     }
 }
 
-/// The committed record of one rollout (`store/rollout/…`). Observations are stored under `observed/` by the same key.
+/// The committed record of one rollout (`store/rollout/…`). Observations are stored under
+/// `observed/` by the same key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrajectoryRecord {
@@ -177,7 +180,8 @@ pub struct TrajectoryRecord {
     pub exploits: Vec<Exploit>,
 }
 
-/// The cause of a rollout's result, as trainers distinguish it: only failures of the policy may carry a reward of 0.
+/// The cause of a rollout's result, as trainers distinguish it: only failures of the policy may
+/// carry a reward of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -230,7 +234,8 @@ impl TrajectoryRecord {
         self.failure_kind() == FailureKind::None
     }
 
-    /// Its rewards for checks of these classes. They are 0 if the agent tried to pass without doing the work.
+    /// Its rewards for checks of these classes. They are 0 if the agent tried to pass without doing
+    /// the work.
     pub fn rewards(&self, classes: &[Check]) -> Option<Rewards> {
         let rewards = self.verdict.rewards(classes)?;
         Some(if self.exploits.is_empty() { rewards } else { Rewards::NOTHING })
@@ -297,7 +302,8 @@ pub struct Turn {
     /// Actions in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub acts: Vec<Act>,
-    /// The model call that returned the message; token ids and log-probabilities are in its committed response.
+    /// The model call that returned the message; token ids and log-probabilities are in its
+    /// committed response.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<Key>,
     /// The model call that returned a mentor's answer to it.
@@ -434,7 +440,8 @@ pub struct Rollout {
     pub id: String,
     pub record: TrajectoryRecord,
     pub metadata: TaskMetadata,
-    /// The observations after each turn; empty after the last one, unless a limit ended the rollout there.
+    /// The observations after each turn; empty after the last one, unless a limit ended the rollout
+    /// there.
     pub shown: Vec<Vec<Shown>>,
     /// One for each handoff.
     pub handoffs: Vec<HandoffShown>,

@@ -61,7 +61,8 @@ impl Outcome {
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
     pub outcome: Outcome,
-    /// One sentence for `fail` without checks, `timeout`, `infra` and `verifier_error`; empty otherwise.
+    /// One sentence for `fail` without checks, `timeout`, `infra` and `verifier_error`; empty
+    /// otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
     /// In the task's check order; empty when the verifier did not report.
@@ -76,7 +77,8 @@ pub struct Rewards {
     pub binary: f64,
     /// Share of checks that passed (LiteCoder's pass ratio).
     pub pass_ratio: f64,
-    /// Weighted share of F2P checks that passed; 1 when there are none. Without any classes, the pass ratio, or `binary` without checks.
+    /// Weighted share of F2P checks that passed; 1 when there are none. Without any classes, the
+    /// pass ratio, or `binary` without checks.
     pub f2p: f64,
     /// Weighted share of P2P checks that passed; 1 when there are none.
     pub p2p: f64,
@@ -116,7 +118,8 @@ impl Verdict {
             Outcome::Pass | Outcome::Fail | Outcome::Timeout => {}
             Outcome::Infra | Outcome::VerifierError => return None,
         }
-        // A check of another maker's task may be missing from a report that came with a full reward.
+        // A check of another maker's task may be missing from a report that came with a full
+        // reward.
         let passed = |id: &CheckId| {
             let reported = self.checks.iter().find(|check| check.id == *id);
             reported.map_or(self.passed(), |check| check.passed)
@@ -134,7 +137,8 @@ impl Verdict {
             if self.checks.is_empty() { 0.0 } else { won as f64 / self.checks.len() as f64 }
         };
         let binary = if self.passed() { 1.0 } else { 0.0 };
-        // Nothing is known of the untouched task: each check counts as work to do, and a verdict without checks as one check.
+        // Nothing is known of the untouched task: each check counts as work to do, and a verdict
+        // without checks as one check.
         let f2p = match (classes, self.checks.as_slice()) {
             ([], []) => binary,
             ([], _) => ratio,

@@ -7,7 +7,8 @@ use super::check::{Checker, MOST_BYTES, step};
 use super::edit::{line_of, quoted};
 use super::language::Language;
 
-/// Characters of a statement that its author is shown: enough for a command of several lines. Heredocs are longer, and known by their beginning.
+/// Characters of a statement that its author is shown: enough for a command of several lines.
+/// Heredocs are longer, and known by their beginning.
 const MOST_SHOWN: usize = 400;
 
 /// A script without one of its statements.
@@ -22,9 +23,10 @@ pub struct Ablation {
     pub script: String,
 }
 
-/// `script` without each of its state-changing statements in turn, in text order: those at the top level, and
-/// those inside functions, loops and conditionals. Empty if there is only one, because omitting that means doing nothing,
-/// if the script is not bash, and if it is very long; of a long one, some are left out.
+/// `script` without each of its state-changing statements in turn, in text order: those at the top
+/// level, and those inside functions, loops and conditionals. Empty if there is only one, because
+/// omitting that means doing nothing, if the script is not bash, and if it is very long; of a long
+/// one, some are left out.
 pub fn ablations(script: &str) -> Vec<Ablation> {
     let dropped = if script.len() > MOST_BYTES { Vec::new() } else { bash::dropped_statements(script) };
     if dropped.len() < 2 {

@@ -1,4 +1,5 @@
-//! Mutants of bash scripts, from the syntax tree. Embedded programs are mutated in their own languages.
+//! Mutants of bash scripts, from the syntax tree. Embedded programs are mutated in their own
+//! languages.
 
 use tree_sitter::Node;
 
@@ -15,7 +16,8 @@ use crate::syntax::{children, named_children, text_of};
 /// Commands whose arguments are messages for people.
 const SAYING: [&str; 3] = ["echo", "printf", "logger"];
 
-/// Commands that configure the shell itself: without them a script behaves the same unless something fails.
+/// Commands that configure the shell itself: without them a script behaves the same unless
+/// something fails.
 const SETTING_UP: [&str; 4] = ["set", "shopt", "umask", "trap"];
 
 /// Commands whose arguments are variable names.
@@ -56,7 +58,8 @@ pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
     walk.found
 }
 
-/// Edits that drop a statement of `text`, for each statement that changes state or is one of a tool's steps.
+/// Edits that drop a statement of `text`, for each statement that changes state or is one of a
+/// tool's steps.
 pub(super) fn dropped_statements(text: &str) -> Vec<Edit> {
     let Some(tree) = Language::Bash.parse(text) else { return Vec::new() };
     let mut found = Vec::new();
@@ -310,12 +313,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a path must have in common with one that takes its place: its ending, and whether it is the solution's own.
+/// What a path must have in common with one that takes its place: its ending, and whether it is the
+/// solution's own.
 fn kind(path: &str) -> (&str, bool) {
     (path.rsplit_once('.').map_or("", |(_, ending)| ending), path.starts_with(SOLUTION))
 }
 
-/// Whether a quoted word is part of a program that is passed on: words with an operator between them.
+/// Whether a quoted word is part of a program that is passed on: words with an operator between
+/// them.
 fn is_code(text: &str) -> bool {
     text.contains(' ') && text.contains(['<', '>', '=', '(']) && !text.contains('%')
 }
@@ -360,8 +365,8 @@ fn paths<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
     found
 }
 
-/// State-changing statements, outer before inner; an outer one that contains a single inner one is left out, because
-/// dropping either has the same effect.
+/// State-changing statements, outer before inner; an outer one that contains a single inner one is
+/// left out, because dropping either has the same effect.
 fn statements<'t>(node: Node<'t>, text: &str, found: &mut Vec<Node<'t>>) {
     let conditional = matches!(node.kind(), "if_statement" | "elif_clause" | "while_statement");
     for (place, child) in named_children(node).into_iter().enumerate() {

@@ -133,7 +133,8 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
                 .what(format!("`{}` dropped from `{called}`", quoted(option)))
         };
         if let Some(long) = body.strip_prefix('-') {
-            // The word after a long option may be its value; left alone, it would only cause an error.
+            // The word after a long option may be its value; left alone, it would only cause an
+            // error.
             let alone = long.contains('=') || next_word.starts_with('-');
             let is_minor = matches!(long, "quiet" | "silent" | "verbose" | "force" | "parents");
             let range = if alone || is_minor { with_space } else { with_value };

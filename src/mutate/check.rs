@@ -9,7 +9,8 @@ use super::language::Language;
 /// Texts above this size are data that a solution brings along, whose lines are all alike.
 pub(super) const MOST_BYTES: usize = 128 << 10;
 
-/// Bytes that are parsed to check the edits of a solution: some seconds. Those of every recipe's reference fit.
+/// Bytes that are parsed to check the edits of a solution: some seconds. Those of every recipe's
+/// reference fit.
 const MOST_PARSED: usize = 16 << 20;
 
 /// Without a bundled grammar a text is only copied, which takes a fraction of the time.
@@ -28,7 +29,8 @@ pub(super) fn digest(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }
 
-/// Every n-th of edits that cost so many bytes each to check, so that [`MOST_PARSED`] bytes suffice.
+/// Every n-th of edits that cost so many bytes each to check, so that [`MOST_PARSED`] bytes
+/// suffice.
 pub(super) fn step(costs: impl Iterator<Item = usize>) -> usize {
     costs.fold(0, usize::saturating_add).div_ceil(MOST_PARSED).max(1)
 }
@@ -46,7 +48,8 @@ impl<'a> Checker<'a> {
         Self { language, text, before: BTreeMap::new() }
     }
 
-    /// The text after `edit`, if neither it nor a program in it that is edited has more syntax errors than before.
+    /// The text after `edit`, if neither it nor a program in it that is edited has more syntax
+    /// errors than before.
     pub(super) fn applied(&mut self, edit: &Edit) -> Option<String> {
         for (language, program) in &edit.programs {
             self.checked(edit, *language, program.clone())?;

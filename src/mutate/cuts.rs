@@ -18,8 +18,9 @@ pub struct Cut {
     pub script: String,
 }
 
-/// At most [`MAX_CUTS`] prefixes of `script`, each ending before a state-changing top-level statement and keeping at least one.
-/// Empty when the script has fewer than two such statements, or is not bash.
+/// At most [`MAX_CUTS`] prefixes of `script`, each ending before a state-changing top-level
+/// statement and keeping at least one. Empty when the script has fewer than two such statements, or
+/// is not bash.
 pub fn cuts(script: &str) -> Vec<Cut> {
     let starts = state_changing_statements(script);
     let of = starts.len();

@@ -23,7 +23,8 @@ pub(super) struct Edit {
     pub(super) region: usize,
     /// Why the mutant is unlikely to be informative.
     pub(super) uninformative: Option<&'static str>,
-    /// The programs in the text that it edits, which must still parse: here-documents, arguments of interpreters.
+    /// The programs in the text that it edits, which must still parse: here-documents, arguments of
+    /// interpreters.
     pub(super) programs: Vec<(Language, Range<usize>)>,
 }
 

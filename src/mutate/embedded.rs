@@ -22,7 +22,8 @@ pub(super) fn in_arguments<'t>(
     Some((Program(language), node, unquoted(node)?))
 }
 
-/// The bytes between the quotes of a string. Where the closing one is missing, the last byte may be a part of a character.
+/// The bytes between the quotes of a string. Where the closing one is missing, the last byte may be
+/// a part of a character.
 pub(super) fn unquoted(node: Node<'_>) -> Option<Range<usize>> {
     let (start, end) = (node.start_byte() + 1, node.end_byte().checked_sub(1)?);
     (start <= end).then_some(start..end)
@@ -51,7 +52,8 @@ fn program_argument<'t>(
                 starts.then(|| arguments.get(at + 1).filter(quoted).copied()).flatten()
             })
         }
-        // The last quoted word that is not the value of an option: `awk -F '\t' '…' FILE`, `sqlite3 FILE '…'`.
+        // The last quoted word that is not the value of an option: `awk -F '\t' '…' FILE`, `sqlite3
+        // FILE '…'`.
         Language::Other => {
             let valued = |at: usize| {
                 at > 0 && {
@@ -72,7 +74,8 @@ fn program_argument<'t>(
     }
 }
 
-/// The language of a here-document: of the program that reads it, of the file that it is written to, or of its own first line.
+/// The language of a here-document: of the program that reads it, of the file that it is written
+/// to, or of its own first line.
 pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Program {
     let content = text_of(body, text);
     let statement = redirect.parent();
@@ -84,7 +87,8 @@ pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Prog
     {
         return Program(language);
     }
-    // `tee FILE`, `install /dev/stdin FILE`: the file is the last argument, unless output is redirected.
+    // `tee FILE`, `install /dev/stdin FILE`: the file is the last argument, unless output is
+    // redirected.
     let arguments = command.map(named_children).unwrap_or_default().into_iter().skip(1);
     let redirects = statement.map(children).unwrap_or_default().into_iter().chain(children(redirect));
     let targets = redirects

@@ -6,10 +6,12 @@ use super::edit::Edit;
 use super::{bash, make, python, tokens};
 use crate::syntax::{Grammar, children, depth, parse};
 
-/// Maximum depth of a syntax tree. Trees are walked by recursion, and the texts are not trusted; programs of people are a tenth as deep.
+/// Maximum depth of a syntax tree. Trees are walked by recursion, and the texts are not trusted;
+/// programs of people are a tenth as deep.
 const MOST_NESTED: usize = 400;
 
-/// Programs inside of programs inside of programs: deeper ones are texts to the program around them. Each level is parsed again.
+/// Programs inside of programs inside of programs: deeper ones are texts to the program around
+/// them. Each level is parsed again.
 const MOST_EMBEDDED: usize = 3;
 
 /// How a text is mutated.
@@ -69,7 +71,8 @@ impl Language {
         }
     }
 
-    /// Every edit of `text`, a program inside of `level` others, in text order. Whether the result still parses is not checked.
+    /// Every edit of `text`, a program inside of `level` others, in text order. Whether the result
+    /// still parses is not checked.
     pub(super) fn edits(self, text: &str, level: usize) -> Vec<Edit> {
         if level > MOST_EMBEDDED {
             return Vec::new();

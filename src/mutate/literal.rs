@@ -7,7 +7,8 @@ pub(super) fn integer_plus(text: &str, by: i64) -> Option<String> {
         None => ("", text),
     };
     let bare = digits.strip_prefix('-').unwrap_or(digits);
-    // A leading zero marks a mode, a date or an octal number: one more would be another width or not a number.
+    // A leading zero marks a mode, a date or an octal number: one more would be another width or
+    // not a number.
     if bare.is_empty()
         || !bare.bytes().all(|byte| byte.is_ascii_digit())
         || (bare.len() > 1 && bare.starts_with('0'))
@@ -41,7 +42,8 @@ pub(super) fn mode_beside(text: &str) -> Option<String> {
     Some(format!("{rest}{}", last.parse::<u8>().ok()? ^ 4))
 }
 
-/// The text with one letter or digit replaced by its neighbour: the last one that is not part of an escape.
+/// The text with one letter or digit replaced by its neighbour: the last one that is not part of an
+/// escape.
 pub(super) fn word_beside(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let escaped = |at: usize| at > 0 && matches!(bytes[at - 1], b'\\' | b'%' | b'$' | b'{');

@@ -1,4 +1,5 @@
-//! Mutants of makefiles: prerequisites and recipe lines omitted, and shell edits of the recipe lines.
+//! Mutants of makefiles: prerequisites and recipe lines omitted, and shell edits of the recipe
+//! lines.
 
 use super::edit::{Edit, quoted};
 use super::language::Language;

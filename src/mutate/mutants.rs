@@ -24,7 +24,8 @@ pub struct Mutant {
     pub region: String,
     /// Description of the change, for people.
     pub what: String,
-    /// Why a trial of it is unlikely to be informative: it is probably equivalent, or leaves no output at all.
+    /// Why a trial of it is unlikely to be informative: it is probably equivalent, or leaves no
+    /// output at all.
     pub uninformative: Option<&'static str>,
     /// The whole solution.
     pub files: FileTree,
@@ -37,8 +38,9 @@ impl Mutant {
     }
 }
 
-/// The mutants of `solution`, by file and position. No two are equal, and none equals the solution. Each file with a
-/// bundled grammar has no more syntax errors than before. They are all that there are, except for very long solutions.
+/// The mutants of `solution`, by file and position. No two are equal, and none equals the solution.
+/// Each file with a bundled grammar has no more syntax errors than before. They are all that there
+/// are, except for very long solutions.
 pub fn mutants(solution: &FileTree) -> Vec<Mutant> {
     let files = solution.iter().filter_map(|(path, file)| {
         let text = file.as_text().filter(|text| text.len() <= MOST_BYTES)?;

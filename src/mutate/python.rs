@@ -94,7 +94,8 @@ fn walk(node: Node<'_>, text: &str, bindings: &Bindings<'_>, region: usize, foun
     }
 }
 
-/// Messages, types, imports: an edit of them changes nothing that is checked, or only breaks the program.
+/// Messages, types, imports: an edit of them changes nothing that is checked, or only breaks the
+/// program.
 fn is_not_worth_mutating(node: Node<'_>, text: &str) -> bool {
     match node.kind() {
         "comment"

@@ -56,7 +56,8 @@ fn is_index_or_offset(node: Node<'_>, text: &str) -> bool {
     false
 }
 
-/// A string with one letter changed. Keys and file names are excluded: changing them only breaks the program.
+/// A string with one letter changed. Keys and file names are excluded: changing them only breaks
+/// the program.
 pub(super) fn string(node: Node<'_>, text: &str) -> Vec<Edit> {
     let parent = node.parent();
     let kind = parent.map_or("", |parent| parent.kind());

@@ -6,8 +6,8 @@ use super::mutants::Mutant;
 use super::operator::Operator;
 use crate::model::Seed;
 
-/// At most `at_most` of `mutants`, most informative first: spread over operators, over regions and over lines, uninformative
-/// ones last. A smaller sample is a prefix of a larger one.
+/// At most `at_most` of `mutants`, most informative first: spread over operators, over regions and
+/// over lines, uninformative ones last. A smaller sample is a prefix of a larger one.
 pub fn sample(mutants: Vec<Mutant>, at_most: usize, seed: Seed) -> Vec<Mutant> {
     let mut open: Vec<(u64, Mutant)> =
         mutants.into_iter().map(|mutant| (seed.derive(&[&mutant.place, &mutant.what]).0, mutant)).collect();

@@ -46,7 +46,8 @@ fn changes(node: Node<'_>, script: &str, calls: u32) -> bool {
     }
 }
 
-/// Whether the script defines a function `name` that changes no state, such as one that prints a message and exits.
+/// Whether the script defines a function `name` that changes no state, such as one that prints a
+/// message and exits.
 fn is_function_without_effect(name: &str, call: Node<'_>, script: &str, calls: u32) -> bool {
     let mut root = call;
     while let Some(parent) = root.parent() {

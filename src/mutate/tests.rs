@@ -6,7 +6,8 @@ use super::language::Language;
 use super::*;
 use crate::model::{File, FileTree, RelPath};
 
-/// The first changed line of each mutant of `text` by `operator`, trimmed; `expect` must be among them.
+/// The first changed line of each mutant of `text` by `operator`, trimmed; `expect` must be among
+/// them.
 fn check(path: &str, operator: Operator, text: &str, expect: &[&str]) {
     let got = changed_lines(path, operator, text);
     for line in expect {
@@ -233,7 +234,8 @@ fn makefiles() {
     check("Makefile", Flag, "a:\n\tgrep -w $* b\n", &["grep $* b"]);
 }
 
-/// Only that each is accepted: trees of texts with errors have nodes that are in no text, and tokens that end within a character.
+/// Only that each is accepted: trees of texts with errors have nodes that are in no text, and
+/// tokens that end within a character.
 #[test]
 fn texts_with_errors() {
     for (path, text) in [
@@ -256,7 +258,8 @@ fn texts_with_errors() {
     }
 }
 
-/// Deep texts would overflow the stack of a walk that calls itself. What a person writes is never so deep.
+/// Deep texts would overflow the stack of a walk that calls itself. What a person writes is never
+/// so deep.
 #[test]
 fn deep_texts() {
     let nested = |open: &str, inner: &str, close: &str, times: usize| {

@@ -11,8 +11,8 @@ use super::operator::Operator;
 /// Longer data is thinned to about this many positions: its lines are alike.
 const MOST_LINES: usize = 60;
 
-/// A number or a comparison outside words. `=` alone is an assignment in most languages, and `<` alone may open
-/// a tag or a generic type, so it counts only between spaces.
+/// A number or a comparison outside words. `=` alone is an assignment in most languages, and `<`
+/// alone may open a tag or a generic type, so it counts only between spaces.
 static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?P<number>\b[0-9]+(?:\.[0-9]+)?\b)|(?P<operator>[<>=!]=|&&|\|\||(?P<blank> )[<>] )").ok()
 });

@@ -1,4 +1,5 @@
-//! Legal variants, one file each: `templates/variants/<name>.toml`, and `templates/variants/lib/*.sh` that they share.
+//! Legal variants, one file each: `templates/variants/<name>.toml`, and
+//! `templates/variants/lib/*.sh` that they share.
 
 use serde::Deserialize;
 
@@ -51,8 +52,8 @@ pub fn variants(assets: &Assets) -> Result<Vec<Variant>, VariantError> {
     Ok(found)
 }
 
-/// Parses the variant that `text` declares. `file` is its path, which must have the variant's name; `library` finds the
-/// scripts that it uses.
+/// Parses the variant that `text` declares. `file` is its path, which must have the variant's name;
+/// `library` finds the scripts that it uses.
 pub fn parse_variant(
     file: &str,
     text: &str,

@@ -1,4 +1,5 @@
-//! Files and folders that are complete or missing, whenever a process is killed. Everything published is published here.
+//! Files and folders that are complete or missing, whenever a process is killed. Everything
+//! published is published here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,8 +22,9 @@ pub enum FileChange {
     Unchanged,
 }
 
-/// Writes `bytes` to `path` by way of a file in `scratch`, which must lie on the same file system: write, fsync, rename,
-/// fsync the folder. A file that already has these bytes and this mode is left alone, mtime and all.
+/// Writes `bytes` to `path` by way of a file in `scratch`, which must lie on the same file system:
+/// write, fsync, rename, fsync the folder. A file that already has these bytes and this mode is
+/// left alone, mtime and all.
 pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChange, StoreError> {
     if holds(path, file) {
         return Ok(FileChange::Unchanged);
@@ -36,8 +38,8 @@ pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChan
     Ok(FileChange::Written)
 }
 
-/// Writes `file` to `path` by way of `temporary`, which no other thread or process may use and which must lie on the same file system:
-/// write, fsync, rename.
+/// Writes `file` to `path` by way of `temporary`, which no other thread or process may use and
+/// which must lie on the same file system: write, fsync, rename.
 fn replace_file(temporary: &Path, path: &Path, file: &File) -> io::Result<()> {
     let written = write_synced(temporary, file).and_then(|()| fs::rename(temporary, path));
     // The half-written file may be what filled the disk.
@@ -93,7 +95,8 @@ pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileC
     Ok(FileChange::Written)
 }
 
-/// Makes the folder `staged` the one at `target`. The former `target`, if there is one, is at `staged` or `aside` afterwards.
+/// Makes the folder `staged` the one at `target`. The former `target`, if there is one, is at
+/// `staged` or `aside` afterwards.
 pub(crate) fn replace_folder(staged: &Path, target: &Path, aside: &Path) -> Result<(), StoreError> {
     if target.symlink_metadata().is_err() {
         return fs::rename(staged, target).map_err(StoreError::io("rename into place", target));
@@ -105,8 +108,8 @@ pub(crate) fn replace_folder(staged: &Path, target: &Path, aside: &Path) -> Resu
     }
 }
 
-/// For file systems that cannot swap two folders (some network ones). After a crash between the two steps there is no `target`, and
-/// the same command writes it again.
+/// For file systems that cannot swap two folders (some network ones). After a crash between the two
+/// steps there is no `target`, and the same command writes it again.
 pub(super) fn replace_in_two_steps(staged: &Path, target: &Path, aside: &Path) -> Result<(), StoreError> {
     fs::rename(target, aside).map_err(StoreError::io("replace", target))?;
     fs::rename(staged, target).map_err(|source| {
@@ -136,8 +139,8 @@ pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes `dir` and the folders above it that are missing. Each new entry is synced: a synced file in a folder that a power failure
-/// takes away is lost too. Returns the folders that were synced.
+/// Makes `dir` and the folders above it that are missing. Each new entry is synced: a synced file
+/// in a folder that a power failure takes away is lost too. Returns the folders that were synced.
 pub(crate) fn create_folder(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let missing = dir.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
     let parents: Vec<PathBuf> = missing.map(|above| parent_of(above).to_owned()).collect();

@@ -26,7 +26,8 @@ pub struct Stage {
     pub version: u32,
 }
 
-/// The address of a stage's result for `input`: BLAKE3 over stage name, stage version and canonical input.
+/// The address of a stage's result for `input`: BLAKE3 over stage name, stage version and canonical
+/// input.
 pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
     let input = canonical_json(input).map_err(StoreError::Encode)?;
     let mut hasher = blake3::Hasher::new();
@@ -37,14 +38,15 @@ pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
     Ok(Key::of(&hasher.finalize()))
 }
 
-/// Records of one run folder, for reading. Holds no lock: committed records never change, so a run can be read while it is being written.
+/// Records of one run folder, for reading. Holds no lock: committed records never change, so a run
+/// can be read while it is being written.
 #[derive(Clone, Debug)]
 pub struct ReadStore {
     root: Arc<Path>,
 }
 
-/// Records of one run folder, for reading and writing. Clones share the folder and its lock, so that disks can be waited for on other
-/// threads.
+/// Records of one run folder, for reading and writing. Clones share the folder and its lock, so
+/// that disks can be waited for on other threads.
 #[derive(Clone, Debug)]
 pub struct Store {
     read: ReadStore,
@@ -155,16 +157,17 @@ impl Store {
         Ok(())
     }
 
-    /// Stores the observations of an execution. Must come before the [`put`](Self::put) of the same key, so that a committed
-    /// result always has its observation. One that was never committed is replaced when the work is done again.
+    /// Stores the observations of an execution. Must come before the [`put`](Self::put) of the same
+    /// key, so that a committed result always has its observation. One that was never committed is
+    /// replaced when the work is done again.
     pub fn observe<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
         self.dir.publish_file(&record_path("observed", None, key), &File::text(text + "\n"))?;
         Ok(())
     }
 
-    /// Notes that the work of `key` has begun. The note survives a killed process but, unlike [`observe`](Self::observe), not a power
-    /// failure: it is not synced.
+    /// Notes that the work of `key` has begun. The note survives a killed process but, unlike
+    /// [`observe`](Self::observe), not a power failure: it is not synced.
     pub fn note<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
         self.dir.note_file(&note_path(key), &File::text(text + "\n"))

@@ -1,11 +1,12 @@
 //! The store is the journal: a record that exists is done work, and never done again.
 //!
-//! `store/<stage>/<2 hex>/<key>.json` holds results that are functions of specs, templates, seed and tool version;
-//! `observed/<2 hex>/<key>.json` holds what executions printed, by the same keys, written before the record that commits
-//! it; `begun/<key>.json` notes work that has begun and is not committed. Everything else in a run folder (`tasks/`,
-//! `trajectories/`, `data/`, …) is derived from the first two and may be deleted.
-//! This module is the only writer of records. Every writer below a run folder holds its lock ([`RunDir`]); [`ReadStore`]
-//! needs none and cannot write.
+//! `store/<stage>/<2 hex>/<key>.json` holds results that are functions of specs, templates, seed
+//! and tool version; `observed/<2 hex>/<key>.json` holds what executions printed, by the same keys,
+//! written before the record that commits it; `begun/<key>.json` notes work that has begun and is
+//! not committed. Everything else in a run folder (`tasks/`, `trajectories/`, `data/`, …) is
+//! derived from the first two and may be deleted. This module is the only writer of records. Every
+//! writer below a run folder holds its lock ([`RunDir`]); [`ReadStore`] needs none and cannot
+//! write.
 
 mod atomic;
 mod error;

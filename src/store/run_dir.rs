@@ -17,8 +17,8 @@ pub const RUN_FORMAT: u32 = 1;
 /// Bytes of `run.json`.
 const LARGEST_INFO: u64 = 64 << 10;
 
-/// Folders that may lie in a folder without `run.json`: what a killed first start leaves, and records copied from other run folders. None
-/// of them is pruned or replaced as a whole.
+/// Folders that may lie in a folder without `run.json`: what a killed first start leaves, and
+/// records copied from other run folders. None of them is pruned or replaced as a whole.
 const OWN_FOLDERS: [&str; 4] = [".scratch", "store", "observed", "begun"];
 
 /// `run.json`, which marks a run folder.
@@ -37,8 +37,9 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Opens `root` for writing, creating it if it is missing: checks its version, locks it, and removes temporary files of a killed writer.
-    /// A folder with other folders in it does not become a run folder: they could be replaced or pruned later.
+    /// Opens `root` for writing, creating it if it is missing: checks its version, locks it, and
+    /// removes temporary files of a killed writer. A folder with other folders in it does not
+    /// become a run folder: they could be replaced or pruned later.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(StoreError::io("create folder", root))?;
         let info = read_info(root)?;
@@ -73,7 +74,8 @@ impl RunDir {
         &self.root
     }
 
-    /// Half-written files. On the same file system as the rest, and emptied whenever the folder is opened for writing.
+    /// Half-written files. On the same file system as the rest, and emptied whenever the folder is
+    /// opened for writing.
     pub fn scratch(&self) -> PathBuf {
         self.root.join(".scratch")
     }
@@ -139,8 +141,8 @@ pub(super) fn check_run(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Fails if `root`, which is no run folder, has folders of somebody else: derived folders are replaced by name. Plain files stay as they
-/// are, such as a log that is being written there.
+/// Fails if `root`, which is no run folder, has folders of somebody else: derived folders are
+/// replaced by name. Plain files stay as they are, such as a log that is being written there.
 fn check_unused(root: &Path) -> Result<(), StoreError> {
     let unreadable = || StoreError::io("read folder", root);
     for entry in fs::read_dir(root).map_err(unreadable())? {

@@ -31,7 +31,8 @@ pub(crate) fn instructions(text: &str) -> Vec<Instruction> {
         let mut part = *first;
         loop {
             let trimmed = part.trim_end();
-            // A comment or an empty line within a continued instruction is not part of it, and does not end it.
+            // A comment or an empty line within a continued instruction is not part of it, and does
+            // not end it.
             let skipped = !whole.is_empty() && (trimmed.is_empty() || trimmed.trim_start().starts_with('#'));
             let more = trimmed.strip_suffix('\\');
             if !skipped {
@@ -62,7 +63,8 @@ pub(crate) fn instructions(text: &str) -> Vec<Instruction> {
         if matches!(word.as_str(), "RUN" | "COPY" | "ADD") {
             for heredoc in words(rest).into_iter().filter_map(Heredoc::opened_by) {
                 let after = lines.get(at..).unwrap_or_default();
-                // Without its last line it would reach to the end of the file: the build fails there, and no rule applies.
+                // Without its last line it would reach to the end of the file: the build fails
+                // there, and no rule applies.
                 let Some(length) = after.iter().position(|line| heredoc.ends_at(line)) else { continue };
                 bodies.extend_from_slice(&after[..length]);
                 at += length + 1;
@@ -74,7 +76,8 @@ pub(crate) fn instructions(text: &str) -> Vec<Instruction> {
     found
 }
 
-/// A here document, as BuildKit finds it: a separate word, `<<WORD` with a file descriptor before it or none.
+/// A here document, as BuildKit finds it: a separate word, `<<WORD` with a file descriptor before
+/// it or none.
 struct Heredoc {
     /// The line after its body.
     delimiter: String,
@@ -101,7 +104,8 @@ impl Heredoc {
     }
 }
 
-/// The words of an instruction with their quotes. A blank within quotes or after a backslash separates nothing.
+/// The words of an instruction with their quotes. A blank within quotes or after a backslash
+/// separates nothing.
 pub(crate) fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut from, mut quote, mut escaped) = (0, None, false);

@@ -1,4 +1,5 @@
-//! The model calls that made a summary: conversations beside the agent's, each a document of its own.
+//! The model calls that made a summary: conversations beside the agent's, each a document of its
+//! own.
 
 use serde_json::json;
 
@@ -7,7 +8,8 @@ use super::steps::{copied, message_step, metrics, numbered};
 use super::{Document, SCHEMA_VERSION, agent, object};
 use crate::model::{Aside, AsideKind, CallDetail, Handoff, Key, Rollout};
 
-/// The documents of a handoff, which ends `segment`, whose steps are `steps`. If a question was repeated, the last answer is used.
+/// The documents of a handoff, which ends `segment`, whose steps are `steps`. If a question was
+/// repeated, the last answer is used.
 pub(super) fn documents(
     rollout: &Rollout,
     base: &str,

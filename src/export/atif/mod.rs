@@ -1,8 +1,10 @@
-//! Rollouts as ATIF v1.7, the Agent Trajectory Interchange Format that Harbor, NeMo Gym and OpenEnv read.
+//! Rollouts as ATIF v1.7, the Agent Trajectory Interchange Format that Harbor, NeMo Gym and OpenEnv
+//! read.
 //!
-//! One flat document for each rollout. Version 1.7 is what most readers speak; Harbor takes 1.0 to 1.8. Its rules that
-//! matter here: steps are numbered from 1; tool calls stand on agent steps only; an observation names a tool call of
-//! its own step or none; steps without a model call carry no metrics; unknown keys are refused, so termsmith's own fields are in `extra`.
+//! One flat document for each rollout. Version 1.7 is what most readers speak; Harbor takes 1.0 to
+//! 1.8. Its rules that matter here: steps are numbered from 1; tool calls stand on agent steps
+//! only; an observation names a tool call of its own step or none; steps without a model call carry
+//! no metrics; unknown keys are refused, so termsmith's own fields are in `extra`.
 
 mod asides;
 mod document;
@@ -26,11 +28,13 @@ pub const SCHEMA_VERSION: &str = "ATIF-v1.7";
 /// Which calls a document contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calls {
-    /// The model's function calls, and one call with `extra.parsed` for each command that a scaffold parsed from a message.
+    /// The model's function calls, and one call with `extra.parsed` for each command that a
+    /// scaffold parsed from a message.
     #[default]
     Parsed,
-    /// The model's function calls only. Readers that write calls into the text, as Harbor's `traces export` does, then write exactly
-    /// the model's message (Harbor's `raw_content`). Commands are in the step's `extra.acts`.
+    /// The model's function calls only. Readers that write calls into the text, as Harbor's `traces
+    /// export` does, then write exactly the model's message (Harbor's `raw_content`). Commands are
+    /// in the step's `extra.acts`.
     Spoken,
 }
 
@@ -52,10 +56,11 @@ pub struct Document {
     pub trajectory: Trajectory,
 }
 
-/// The ATIF documents of `rollout`, `<base>.json` first. After a handoff come more documents, named as terminus-2 with
-/// `linear_history` names its own: `<base>.cont-<n>.json` for the conversation after each summary or in each further step of the
-/// task, and `<base>.summarization-<n>-<kind>.json` for the calls that made a summary. `detail` returns the details of a model call;
-/// it is not called for turns without one.
+/// The ATIF documents of `rollout`, `<base>.json` first. After a handoff come more documents, named
+/// as terminus-2 with `linear_history` names its own: `<base>.cont-<n>.json` for the conversation
+/// after each summary or in each further step of the task, and
+/// `<base>.summarization-<n>-<kind>.json` for the calls that made a summary. `detail` returns the
+/// details of a model call; it is not called for turns without one.
 pub fn documents(
     rollout: &Rollout,
     base: &str,
@@ -131,7 +136,8 @@ pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
     }
 }
 
-/// The model of the rollout, or the name of the agent that replaced one (`scripted`, `oracle`, `nop`).
+/// The model of the rollout, or the name of the agent that replaced one (`scripted`, `oracle`,
+/// `nop`).
 pub(in crate::export) fn model_name(rollout: &Rollout) -> Option<String> {
     match &rollout.record.actor {
         Actor::Imported(origin) => origin.model.clone(),

@@ -5,7 +5,8 @@ use chrono::{DateTime, Utc};
 use super::AtifError;
 use crate::model::Rollout;
 
-/// The observed time stamps of a rollout's steps. Documents contain them as ISO 8601 ([`iso8601`](crate::clock::iso8601)).
+/// The observed time stamps of a rollout's steps. Documents contain them as ISO 8601
+/// ([`iso8601`](crate::clock::iso8601)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamps {
     /// When the agent was given the task.

@@ -9,7 +9,8 @@ use super::{Calls, Stamps, object};
 use crate::clock::iso8601;
 use crate::model::{Act, Actor, CallDetail, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind};
 
-/// The steps of one segment of `rollout`, its `turns`. `details` has one entry for each turn of the rollout.
+/// The steps of one segment of `rollout`, its `turns`. `details` has one entry for each turn of the
+/// rollout.
 pub(super) fn steps(
     rollout: &Rollout,
     segment: usize,
@@ -43,7 +44,8 @@ fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<St
     let context = segment
         .checked_sub(1)
         .map(|before| rollout.handoffs.get(before).map(|handoff| handoff.context.as_slice()));
-    // The context after a summary repeats messages of other documents; the prompt of a further step does not.
+    // The context after a summary repeats messages of other documents; the prompt of a further step
+    // does not.
     let summed_up =
         segment.checked_sub(1).and_then(|before| record.handoffs.get(before)?.step.is_none().then_some(true));
     let is_copied_context = summed_up;
@@ -86,7 +88,8 @@ pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
     steps.iter().map(copy).collect()
 }
 
-/// Whether `shown` is a user message and not an observation of the environment: a mentor's answer, or the feedback between rounds.
+/// Whether `shown` is a user message and not an observation of the environment: a mentor's answer,
+/// or the feedback between rounds.
 fn is_reply(turn: &Turn, shown: &Shown) -> bool {
     shown.tool_call.is_none() && matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
 }
@@ -143,7 +146,8 @@ pub(super) fn metrics(usage: Option<Tokens>, detail: Option<&CallDetail>) -> Opt
 
 /// The step with its observations.
 fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
-    // One observation of one call names it; one of several keys typed in a row belongs to all of them.
+    // One observation of one call names it; one of several keys typed in a row belongs to all of
+    // them.
     let only = match step.tool_calls.as_slice() {
         [call] if turn.tool_calls.is_empty() => Some(call.tool_call_id.clone()),
         _ => None,

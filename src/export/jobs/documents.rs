@@ -9,8 +9,9 @@ use crate::clock::iso8601;
 use crate::export::atif::{agent_name, model_name, total};
 use crate::model::{Actor, End, FailureKind, Rollout, Turn};
 
-/// The agent that `config.json` names for scaffolds of ours. `harbor traces export` (0.24, 0.25) takes no other names than those of
-/// Harbor's own agents that write ATIF; the real agent is in `agent_info` and in the trajectory.
+/// The agent that `config.json` names for scaffolds of ours. `harbor traces export` (0.24, 0.25)
+/// takes no other names than those of Harbor's own agents that write ATIF; the real agent is in
+/// `agent_info` and in the trajectory.
 const STAND_IN: &str = "terminus-2";
 
 /// A trial's documents, and the values that the job's documents need.
@@ -100,7 +101,8 @@ pub(super) fn agent(rollout: &Rollout) -> Value {
     json!({ "name": name, "model_name": model_name(rollout) })
 }
 
-/// As Harbor names trials: the task's last part, 32 characters of it, and an id; ours is the rollout's.
+/// As Harbor names trials: the task's last part, 32 characters of it, and an id; ours is the
+/// rollout's.
 fn trial_name(rollout: &Rollout) -> String {
     let task = rollout.record.task.as_str();
     let last = task.rsplit('/').next().unwrap_or(task);
@@ -132,8 +134,8 @@ fn agent_result(trial: &Trial) -> Value {
     })
 }
 
-/// Token ids of every turn, which trainers read from here: a list for each conversation between summaries. All or nothing: lists with gaps
-/// would be taken for turns.
+/// Token ids of every turn, which trainers read from here: a list for each conversation between
+/// summaries. All or nothing: lists with gaps would be taken for turns.
 fn rollout_details(trial: &Trial) -> Option<Value> {
     let record = &trial.rollout.record;
     let segments = record.segments().into_iter().filter_map(|turns| record.turns.get(turns));
@@ -156,7 +158,8 @@ fn details_of(trial: &Trial, turns: &[Turn]) -> Option<Value> {
     Some(all)
 }
 
-/// The exception that Harbor records for such an end, by the names of its own classes where it has one.
+/// The exception that Harbor records for such an end, by the names of its own classes where it has
+/// one.
 fn exception(rollout: &Rollout) -> Option<Exception> {
     let record = &rollout.record;
     let class = match (record.failure_kind(), record.end) {

@@ -1,8 +1,10 @@
-//! Rollouts as a Harbor job folder, which `harbor view` shows and `harbor traces export` reads (Harbor 0.24 and 0.25).
+//! Rollouts as a Harbor job folder, which `harbor view` shows and `harbor traces export` reads
+//! (Harbor 0.24 and 0.25).
 //!
-//! `<jobs>/<job>/{config.json, result.json}` and one folder a trial, `<task>__<id>/{config.json, result.json, exception.txt,
-//! agent/trajectory.json, verifier/{reward.txt, ctrf.json, test-stdout.txt}}`. Equal rollouts give equal bytes; a trial's folder
-//! appears whole. Harbor cannot resume such a job: it names the tasks but does not hold them.
+//! `<jobs>/<job>/{config.json, result.json}` and one folder a trial, `<task>__<id>/{config.json,
+//! result.json, exception.txt, agent/trajectory.json, verifier/{reward.txt, ctrf.json,
+//! test-stdout.txt}}`. Equal rollouts give equal bytes; a trial's folder appears whole. Harbor
+//! cannot resume such a job: it names the tasks but does not hold them.
 //!
 //! Masked attempts have no reward but an exception, like failures of Harbor's own infrastructure.
 
@@ -64,7 +66,8 @@ pub struct Job {
     pub trials: usize,
 }
 
-/// Writes the job `name` below `jobs` from `trials`. Trials of an earlier job of that name which are not among them are removed.
+/// Writes the job `name` below `jobs` from `trials`. Trials of an earlier job of that name which
+/// are not among them are removed.
 pub fn write_job<E>(
     jobs: &Path,
     name: &str,
@@ -145,7 +148,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(plain)
 }
 
-/// Trial folders that an earlier export left in `path`; `None` if the job there was not written by termsmith.
+/// Trial folders that an earlier export left in `path`; `None` if the job there was not written by
+/// termsmith.
 fn former_trials(path: &Path, name: &str) -> Option<BTreeSet<String>> {
     let Ok(entries) = fs::read_dir(path) else { return Some(BTreeSet::new()) };
     let ours = documents::job_id(name);

@@ -129,7 +129,8 @@ impl Eval {
         })
     }
 
-    /// Mean over tasks, for the k that Harbor takes (2, 4, 8, … and 5, 10, 15, …) and every task has attempts for.
+    /// Mean over tasks, for the k that Harbor takes (2, 4, 8, … and 5, 10, 15, …) and every task
+    /// has attempts for.
     fn pass_at_k(&self) -> Map<String, Value> {
         let least = self.tasks.values().map(|task| task.0).min().unwrap_or_default();
         let powers = std::iter::successors(Some(2_u64), |k| k.checked_mul(2)).take_while(|k| *k <= least);

@@ -5,12 +5,12 @@ use serde::Serialize;
 use crate::export::actions::same_observation;
 use crate::model::{ForkPoint, Rollout};
 
-/// Turns that both sides of a fork share, at least. Every two rollouts of a task begin in the same state: without a shared action that
-/// says nothing.
+/// Turns that both sides of a fork share, at least. Every two rollouts of a task begin in the same
+/// state: without a shared action that says nothing.
 const LEAST_SHARED_TURNS: usize = 1;
 
-/// Failed checks of a near miss, as a share of all: a quarter of the checks, and always at least one. Most tasks have 5 to 12 checks, so
-/// it is 1 to 3 of them.
+/// Failed checks of a near miss, as a share of all: a quarter of the checks, and always at least
+/// one. Most tasks have 5 to 12 checks, so it is 1 to 3 of them.
 pub const NEAR_MISS_FAILED: f64 = 0.25;
 
 /// How the sides of a pair are related, from the most instructive relation to the least.
@@ -40,7 +40,8 @@ impl PairKind {
         }
     }
 
-    /// The kind of a pair of two rollouts that share `shared` turns and whose actions diverge at `divergence`.
+    /// The kind of a pair of two rollouts that share `shared` turns and whose actions diverge at
+    /// `divergence`.
     pub(super) fn of(rejected: &Rollout, divergence: usize, shared: usize) -> Self {
         if shared == divergence && divergence >= LEAST_SHARED_TURNS {
             Self::Fork
@@ -59,9 +60,11 @@ fn is_near_miss(rollout: &Rollout) -> bool {
     rollout.rewards.is_some_and(|rewards| rewards.f2p > 0.0) && failed as f64 <= most
 }
 
-/// Turns before `divergence` that both sides share, actions and observations: after them the containers of both were in the same state.
+/// Turns before `divergence` that both sides share, actions and observations: after them the
+/// containers of both were in the same state.
 pub(super) fn shared_turns(one: &Rollout, other: &Rollout, divergence: usize) -> usize {
-    // A fork begins in an image of its parent's state, so what was executed before it needs no comparison.
+    // A fork begins in an image of its parent's state, so what was executed before it needs no
+    // comparison.
     let known = forked_at(one, other).min(divergence);
     let shown = one.shown.iter().zip(&other.shown).take(divergence).skip(known);
     known + shown.take_while(|(one, other)| same_observation(one, other)).count()

@@ -1,6 +1,7 @@
 //! Pairs of chosen and rejected rollouts of one task.
 //!
-//! The selection is a pure function of the task's rollouts and a policy, and every exported row contains the policy.
+//! The selection is a pure function of the task's rollouts and a policy, and every exported row
+//! contains the policy.
 
 mod kind;
 mod select;
@@ -25,7 +26,8 @@ pub struct PairPolicy {
     pub max_pairs_per_task: usize,
     /// Pairs in which one rollout is the rejected side. Their chosen sides differ in what they ran.
     pub max_pairs_per_loser: usize,
-    /// The longer side has at most this many times the turns of the shorter one, so that length does not distinguish the sides.
+    /// The longer side has at most this many times the turns of the shorter one, so that length
+    /// does not distinguish the sides.
     pub max_turn_ratio: f64,
     pub looping: Looping,
     pub prefer: Preference,
@@ -37,7 +39,8 @@ pub struct PairPolicy {
 pub enum RewardKind {
     /// Weighted share of passed F2P checks, and 0 where a P2P check is broken: 0 for doing nothing.
     F2p,
-    /// Share of checks that passed, as LiteCoder-Terminal pairs. P2P checks give an untouched environment a reward above 0.
+    /// Share of checks that passed, as LiteCoder-Terminal pairs. P2P checks give an untouched
+    /// environment a reward above 0.
     PassRatio,
     /// 1 when every check passed, else 0.
     Binary,
@@ -47,8 +50,8 @@ pub enum RewardKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Looping {
-    /// Loops are left out. As rejected sides they teach little: DMPO's clean losing sides beat noisy ones by 5 to 11 % (its §5.4).
-    /// As chosen sides they would teach loops.
+    /// Loops are left out. As rejected sides they teach little: DMPO's clean losing sides beat
+    /// noisy ones by 5 to 11 % (its §5.4). As chosen sides they would teach loops.
     Drop,
     Keep,
 }
@@ -57,7 +60,8 @@ pub enum Looping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preference {
-    /// The highest rejected reward below the chosen one, so that the two sides differ in few checks.
+    /// The highest rejected reward below the chosen one, so that the two sides differ in few
+    /// checks.
     NearMiss,
     /// The lowest rejected reward.
     WidestMargin,
@@ -109,7 +113,8 @@ impl RewardKind {
     }
 }
 
-/// Whether a check fails that the untouched environment passes. Such a side is never the chosen one, whatever it adds.
+/// Whether a check fails that the untouched environment passes. Such a side is never the chosen
+/// one, whatever it adds.
 pub(super) fn breaks_p2p(rewards: &Rewards) -> bool {
     rewards.p2p < 1.0
 }
@@ -125,11 +130,14 @@ pub struct Pair<'a> {
     pub chosen_reward: f64,
     pub rejected_reward: f64,
     pub kind: PairKind,
-    /// The first turn, from 0, at which the sides do different things. Of two rounds, the first turn of the second one.
+    /// The first turn, from 0, at which the sides do different things. Of two rounds, the first
+    /// turn of the second one.
     pub divergence: usize,
-    /// Turns before it in which the observations are the same as well; they are taken from the chosen side in both.
+    /// Turns before it in which the observations are the same as well; they are taken from the
+    /// chosen side in both.
     pub shared: usize,
-    /// Turns of the rejected rollout that belong to the pair: all, or those up to the end of a round.
+    /// Turns of the rejected rollout that belong to the pair: all, or those up to the end of a
+    /// round.
     pub rejected_turns: usize,
 }
 
@@ -158,8 +166,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Turns whose message both sides take from the chosen one. In the turn after the shared ones the action is still the same, and only
-    /// its observation differs.
+    /// Turns whose message both sides take from the chosen one. In the turn after the shared ones
+    /// the action is still the same, and only its observation differs.
     pub(super) fn common_messages(&self) -> usize {
         (self.shared + 1).min(self.divergence)
     }

@@ -19,11 +19,13 @@ pub struct Selection<'a> {
     pub unpaired: Vec<(&'a Rollout, Unpaired)>,
 }
 
-/// Why a rollout is in no pair: for each other rollout there is a reason, and this is the last in this order.
+/// Why a rollout is in no pair: for each other rollout there is a reason, and this is the last in
+/// this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unpaired {
-    /// It cannot be a side: not measured, no or empty messages, several conversations, told to cheat, or a loop.
+    /// It cannot be a side: not measured, no or empty messages, several conversations, told to
+    /// cheat, or a loop.
     NoSide,
     /// No other rollout of the task can be a side.
     Alone,
@@ -94,7 +96,8 @@ fn has(pair: &Pair<'_>, rollout: &Rollout) -> bool {
     pair.chosen.id == rollout.id || pair.rejected.id == rollout.id
 }
 
-/// A rollout that may stand in a pair: measured, with turns, and not looping unless the policy keeps loops.
+/// A rollout that may stand in a pair: measured, with turns, and not looping unless the policy
+/// keeps loops.
 struct Side<'a> {
     rollout: &'a Rollout,
     rewards: Rewards,
@@ -106,8 +109,9 @@ impl<'a> Side<'a> {
     fn of(rollout: &'a Rollout, policy: &PairPolicy) -> Option<Self> {
         let rewards = rollout.rewards?;
         let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
-        // Left out: an adversary's messages, which must not be imitated; empty messages, which chat templates refuse; and rollouts of
-        // several conversations, because no single one of them led to the reward.
+        // Left out: an adversary's messages, which must not be imitated; empty messages, which chat
+        // templates refuse; and rollouts of several conversations, because no single one of them
+        // led to the reward.
         let whole = rollout.record.handoffs.is_empty();
         let usable = !rollout.record.turns.is_empty()
             && whole
@@ -212,7 +216,8 @@ impl<'s, 'a> Candidate<'s, 'a> {
         fits.then_some(Self { pair, chosen: side, rejected: side })
     }
 
-    /// Most instructive first. Ids make the order total, so it does not depend on the order of the attempts.
+    /// Most instructive first. Ids make the order total, so it does not depend on the order of the
+    /// attempts.
     fn order(&self, other: &Self, prefer: Preference) -> std::cmp::Ordering {
         let (one, two) = (&self.pair, &other.pair);
         let rejected = match prefer {
@@ -237,7 +242,8 @@ impl<'s, 'a> Candidate<'s, 'a> {
             && one.rejected_reward == two.rejected_reward
     }
 
-    /// Whether both compare the same commands. Of rounds, the rejected side is a part of the chosen one.
+    /// Whether both compare the same commands. Of rounds, the rejected side is a part of the chosen
+    /// one.
     fn repeats(&self, other: &Self) -> bool {
         self.pair.kind == other.pair.kind
             && commands(&self.chosen.actions) == commands(&other.chosen.actions)
@@ -254,8 +260,9 @@ fn turn_ratio(one: usize, other: usize) -> f64 {
     one.max(other) as f64 / one.min(other) as f64
 }
 
-/// The best candidates within the policy's limits; among equally good ones those whose sides were used least come first, so that
-/// several winners and several losers are seen rather than one of them again and again.
+/// The best candidates within the policy's limits; among equally good ones those whose sides were
+/// used least come first, so that several winners and several losers are seen rather than one of
+/// them again and again.
 fn spread<'a>(candidates: &[Candidate<'_, 'a>], policy: &PairPolicy) -> Vec<Pair<'a>> {
     let mut taken: Vec<&Candidate<'_, 'a>> = Vec::new();
     for equal in candidates.chunk_by(Candidate::is_as_good_as) {

@@ -1,7 +1,8 @@
 //! Passes, step scores, causes and effort of each teacher, scaffold and arm, in total and by task.
 //!
-//! Attempts that failed by the engine, the endpoint or the verifier are not evidence about a policy: they are `masked` and belong to
-//! no rate. An attempt that tried to pass without doing the work has not passed. A rollout counts once, however often it is given.
+//! Attempts that failed by the engine, the endpoint or the verifier are not evidence about a
+//! policy: they are `masked` and belong to no rate. An attempt that tried to pass without doing the
+//! work has not passed. A rollout counts once, however often it is given.
 
 mod render;
 mod tally;
@@ -68,8 +69,8 @@ pub struct SolverReport {
     pub tasks: Vec<TaskReport>,
 }
 
-/// Means over tasks, at one number of attempts. The intervals are Wilson's at the number of tasks: how sure the mean is for tasks
-/// of this kind.
+/// Means over tasks, at one number of attempts. The intervals are Wilson's at the number of tasks:
+/// how sure the mean is for tasks of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct At {
@@ -121,8 +122,8 @@ pub struct Breakdown {
     pub effort: BTreeMap<AttemptClass, Effort>,
 }
 
-/// F2P step scores of counted attempts in the bands of LongCLI-Bench (Table 3), in per cent of the F2P checks by weight. Imported
-/// rollouts are left out: their checks are not known.
+/// F2P step scores of counted attempts in the bands of LongCLI-Bench (Table 3), in per cent of the
+/// F2P checks by weight. Imported rollouts are left out: their checks are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepScores {

@@ -11,7 +11,8 @@ use crate::model::{
     pass_at, wilson,
 };
 
-/// Attempts by solver and task. Only what a report needs is kept of each, so that a run of any length fits into memory.
+/// Attempts by solver and task. Only what a report needs is kept of each, so that a run of any
+/// length fits into memory.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<Solver, BTreeMap<Task, Attempts>>);
 

@@ -107,7 +107,8 @@ fn names() {
     }
 }
 
-/// The expected values come from `Packager.compute_content_hash` of harbor 0.24.0, run on these very directories.
+/// The expected values come from `Packager.compute_content_hash` of harbor 0.24.0, run on these
+/// very directories.
 #[test]
 fn the_digest_is_harbors() {
     let tricky = tree(&[

@@ -1,5 +1,5 @@
-//! Rules that no regular expression can state, one file per theme. Severity, hint and explanation of each are in
-//! `templates/lint/<id>.toml`, as for the patterns.
+//! Rules that no regular expression can state, one file per theme. Severity, hint and explanation
+//! of each are in `templates/lint/<id>.toml`, as for the patterns.
 
 mod artifacts;
 mod clock;

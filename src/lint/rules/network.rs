@@ -226,7 +226,8 @@ fn unpinned(words: &[String]) -> Option<&str> {
     })
 }
 
-/// `uvx -p 3.13 -w pytest==8 pytest`: the arguments of `-w` and `--from` need a version; the program itself may be provided by them.
+/// `uvx -p 3.13 -w pytest==8 pytest`: the arguments of `-w` and `--from` need a version; the
+/// program itself may be provided by them.
 fn unpinned_uvx(words: &[String]) -> Option<&str> {
     let with: Vec<_> = words
         .windows(2)

@@ -174,7 +174,8 @@ pub(in crate::lint) fn imports_reference(subject: &Subject<'_>) -> Vec<RuleMatch
     matches
 }
 
-/// Whether the instruction names the used module (`solution.py`, `solution/`) or folder (`/solution/`) as a place for the answer.
+/// Whether the instruction names the used module (`solution.py`, `solution/`) or folder
+/// (`/solution/`) as a place for the answer.
 fn names_as_answer(instructions: &str, used: &str) -> bool {
     instructions.match_indices(used).any(|(at, _)| {
         let before = instructions[..at].chars().next_back();

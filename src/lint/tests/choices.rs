@@ -76,7 +76,8 @@ fn tasks_that_termsmith_made_are_held_to_more() {
 
     let ours = drafts::directory("Sort.\n", DeclaredVerifier::Shared);
     assert_eq!(severities(&ours), ["error no-absolute-path"]);
-    // Of another format, or no longer as it was written: as a foreign one, and the reason is reported.
+    // Of another format, or no longer as it was written: as a foreign one, and the reason is
+    // reported.
     for (from, to) in [("format = 4", "format = 2"), ("format = 4\n", ""), ("\"no-network\"", "\"public\"")] {
         let text = ours.text("task.toml").unwrap();
         assert!(text.contains(from), "{from}");

@@ -79,7 +79,8 @@ fn sarif_for_code_hosts() {
     insta::assert_snapshot!(serde_json::to_string_pretty(nproc).unwrap());
 }
 
-/// What the schema of SARIF 2.1.0 requires of the parts that are used, and what GitHub's code scanning asks beyond it.
+/// What the schema of SARIF 2.1.0 requires of the parts that are used, and what GitHub's code
+/// scanning asks beyond it.
 #[test]
 fn sarif_has_what_it_must_have() {
     let log = sarif(&rules(), &report());
