@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Blueprint, Key};
 
-/// A stage of writing a task, in order (LiteCoder-Terminal, §3; the blind solver is TerminalWorld's
-/// and LongCLI-Bench's).
+/// A stage of writing a task, in order. The stages are LiteCoder-Terminal's (§3). The blind solver
+/// is from TerminalWorld and LongCLI-Bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthorStage {
-    /// A user's request.
+    /// A user's request, e.g. "merge these two CSV files".
     Idea,
-    /// Whether the request can become a task.
+    /// The decision whether the request can become a task.
     Feasibility,
-    /// The starting state.
+    /// The Dockerfile and the files that a solver starts with.
     Environment,
     /// The text that a solver reads.
     Instruction,
@@ -22,15 +22,15 @@ pub enum AuthorStage {
     Solution,
     /// The tests.
     Checks,
-    /// Scripts that try to pass without the work.
+    /// Scripts that try to pass without doing the work.
     Attacks,
-    /// What each sentence demands, and solutions that violate it.
+    /// The demand of each sentence, and solutions that violate it.
     Clauses,
-    /// Whole wrong solutions by somebody who has not seen the tests.
+    /// Whole wrong solutions by a model that has not seen the tests.
     Mistakes,
-    /// Limits, and weights of the tests.
+    /// Limits of time and memory, and weights of the checks.
     Configuration,
-    /// The certificate's trials.
+    /// The trials of the certificate.
     Screening,
     /// Solvers that see only the instruction and the machine.
     Blind,
@@ -53,7 +53,7 @@ impl AuthorStage {
         Self::Blind,
     ];
 
-    /// The id used in files and call sites.
+    /// The id used in files and call sites, e.g. `blind`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idea => "idea",
@@ -72,17 +72,17 @@ impl AuthorStage {
     }
 }
 
-/// Whether stages may try things out before they reply.
+/// Whether the author can run commands before it replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthoringMode {
-    /// Machine, solution and tests are written by an agent with a shell on the machine.
+    /// An agent with a shell on the task's machine writes environment, solution and tests.
     Shell,
     /// Every version is a single reply.
     OneShot,
 }
 
-/// How often solvers of one strength passed.
+/// Attempts of the solvers of one strength, and how many of them passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Passed {
@@ -95,7 +95,7 @@ pub struct Passed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
-    /// A strong solver passes at times, a weak one less than half of the time.
+    /// A strong solver passes sometimes. A weak one passes less than half of the time.
     Wanted,
     /// A weak solver passes half of the time or more.
     TooEasy,
@@ -118,58 +118,58 @@ impl Band {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BandRecord {
-    /// How often the task had been evolved.
+    /// Rewrites of the task before this measurement.
     pub evolution: u32,
     pub strong: Passed,
     pub weak: Passed,
     pub band: Band,
 }
 
-/// What became of one blueprint at the hands of a model.
+/// How a model turned one blueprint into a task, or failed to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuthoringRecord {
     pub blueprint: Blueprint,
-    /// How the request was sampled: `chat`, `prefill` or `prefix`, or `recording`.
+    /// How the request was sampled: `chat`, `prefill`, `prefix` or `recording`.
     pub sampling: String,
-    /// BLAKE3 of the recording that it was made from, if it was made from one.
+    /// BLAKE3 of the recording that the request was made from. `None` for an invented request.
     pub recording: Option<String>,
     pub mode: AuthoringMode,
-    /// The request that the task began as.
+    /// The request that the task was made from.
     pub request: String,
     /// Versions in the order in which they were examined.
     pub versions: Vec<StageVersion>,
-    /// How solvers fared, where difficulty is measured; the last of them is of the draft, unless a
-    /// later evolution was given up.
+    /// Measured difficulty, one entry for each measured version of the task. The last entry is
+    /// about the draft, unless a later rewrite was given up. Empty if difficulty is not measured.
     pub bands: Vec<BandRecord>,
     pub outcome: AuthoringOutcome,
 }
 
-/// One version of one stage's result.
+/// One version of the result of one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageVersion {
     pub stage: AuthorStage,
     /// From 1.
     pub version: u32,
-    /// What was wrong with it; 0 for an accepted version.
+    /// Number of problems that were found in it. 0 means accepted.
     pub problems: u32,
 }
 
-/// The end of an authoring.
+/// How an authoring ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthoringOutcome {
-    /// A draft, under this key.
+    /// Key of the finished draft.
     Draft(Key),
-    /// The stage whose result could not be mended, and how many of its problems were left.
+    /// The stage whose result could not be corrected, and the number of its remaining problems.
     Rejected(AuthorStage),
 }
 
-/// Problems of versions, in the words that the model was told. They quote outputs of executions.
+/// Problems of versions, as they were sent to the model. They quote outputs of executions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthoringLog {
-    /// One for each of [`AuthoringRecord::versions`].
+    /// One list for each entry of [`AuthoringRecord::versions`].
     pub problems: Vec<Vec<String>>,
 }

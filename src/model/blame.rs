@@ -1,4 +1,4 @@
-//! Responsibility for a missing result.
+//! Who is responsible for a missing result.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
-    /// Caused by what was done in the sandbox: a failure of the solver, with a reward of 0.
+    /// The actions in the sandbox are the cause. It counts as a failure of the solver, with a
+    /// reward of 0.
     Solver,
-    /// Caused by the task's own files, independent of the solver: the task is rejected or reported.
+    /// The task's own files are the cause, whatever the solver does. The task is rejected or
+    /// reported.
     Task,
-    /// Caused by the engine, the host, or another process on it: retried in fresh containers, never
-    /// stored, never a reward.
+    /// The engine, the host, or another process on it is the cause. The work is retried in fresh
+    /// containers. The result is never stored, and never becomes a reward.
     Infra,
-    /// termsmith or its user requested something impossible: an error message, and nothing is
-    /// stored.
+    /// termsmith or its user requested something impossible. An error message is printed, and
+    /// nothing is stored.
     Caller,
 }
 
 impl Blame {
-    /// The id used in logs and reports.
+    /// The id used in logs and reports, e.g. `infra`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Solver => "solver",

@@ -1,15 +1,15 @@
-//! A point on the axes.
+//! Blueprints: the plan of one task.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DomainId, RecipeId, Seed};
 
-/// One task to be made: a pure function of (specs, recipes, run seed, index).
+/// The plan of one task. It is a pure function of specs, recipes, run seed and index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Blueprint {
-    /// Place in the run, from 0.
+    /// Number of the task in the run, from 0.
     pub index: u32,
     /// All randomness of the task derives from this.
     pub seed: Seed,
@@ -17,11 +17,11 @@ pub struct Blueprint {
     pub author: TaskAuthor,
     /// Skill ids of the domain spec that the task exercises.
     pub skills: Vec<String>,
-    /// Operations (TerminalWorld's sixteen) that those skills exercise.
+    /// Operations of those skills, from TerminalWorld's sixteen.
     pub operations: Vec<String>,
     pub kind: EngineeringKind,
     pub persona: String,
-    /// The language that the instruction asks for or that the existing program has.
+    /// The language that the instruction asks for, or that the existing program is written in.
     pub language: String,
     pub difficulty: Difficulty,
     /// Fixture id of the domain spec.
@@ -30,7 +30,7 @@ pub struct Blueprint {
     pub verifier: String,
 }
 
-/// Who makes the task of a blueprint.
+/// Who writes the task of a blueprint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskAuthor {
@@ -51,7 +51,7 @@ impl TaskAuthor {
 }
 
 impl Blueprint {
-    /// The recipe of the task, if one makes it.
+    /// The recipe that makes the task. `None` if a model writes it.
     pub fn recipe(&self) -> Option<&RecipeId> {
         match &self.author {
             TaskAuthor::Recipe(recipe) => Some(recipe),
@@ -60,17 +60,17 @@ impl Blueprint {
     }
 }
 
-/// LongCLI-Bench's engineering categories (§3.3 of its paper).
+/// LongCLI-Bench's categories of engineering work (§3.3 of its paper).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineeringKind {
-    /// 0 → 1: nothing of the result exists yet.
+    /// 0 → 1: the program does not exist yet.
     FromScratch,
     /// N → N+1: a working program gains behaviour.
     FeatureAddition,
-    /// No → Yes: something that should work does not.
+    /// No → Yes: something that should work is broken.
     BugFix,
-    /// A → A′: same behaviour, other structure.
+    /// A → A′: the behaviour stays, the structure changes.
     Refactor,
 }
 
@@ -89,7 +89,7 @@ impl EngineeringKind {
     }
 }
 
-/// How much work a task asks for.
+/// The amount of work that a task asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Difficulty {

@@ -1,17 +1,19 @@
-//! What Docker's builders receive of a build context: everything that `.dockerignore` does not
-//! exclude.
+//! The files that Docker's builders get from a build context: all but those that `.dockerignore`
+//! excludes.
 
 use regex::Regex;
 
 use super::FileTree;
 
-/// The ignore file of a Dockerfile comes before the one of its folder, as in BuildKit.
+/// Names of ignore files, in order of precedence. BuildKit prefers the one that is named after the
+/// Dockerfile.
 const IGNORE_FILES: [&str; 2] = ["Dockerfile.dockerignore", ".dockerignore"];
 
-/// Builders read these even if they are excluded; the engine itself keeps them from COPY and ADD.
+/// Builders read these even if they are excluded. The engine itself hides excluded ones from COPY
+/// and ADD.
 const ALWAYS_SENT: [&str; 2] = ["Dockerfile", ".dockerignore"];
 
-/// A pattern of an ignore file that builders refuse.
+/// A pattern in an ignore file that Docker refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{file}`, line {line}: `{pattern}` is no pattern")]
 pub struct IgnoreError {
@@ -21,7 +23,7 @@ pub struct IgnoreError {
     pub pattern: String,
 }
 
-/// The patterns of an ignore file, in their order.
+/// The patterns of an ignore file, in the file's order.
 #[derive(Debug, Default)]
 pub struct IgnoreRules(Vec<IgnoreRule>);
 
@@ -34,12 +36,12 @@ struct IgnoreRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     Exclude,
-    /// `!pattern`: takes back what a pattern before it excluded.
+    /// `!pattern`: includes again what an earlier pattern excluded.
     Include,
 }
 
 impl IgnoreRules {
-    /// The rules that hold for a build context.
+    /// The rules of the ignore file in `context`. No rules if there is none.
     pub fn of(context: &FileTree) -> Result<Self, IgnoreError> {
         let found = IGNORE_FILES.into_iter().find_map(|file| Some((file, context.text(file)?)));
         found.map_or(Ok(Self::default()), |(file, text)| Self::parse(file, text))
@@ -63,8 +65,8 @@ impl IgnoreRules {
         Ok(Self(rules))
     }
 
-    /// Whether `path` in the context is excluded. A folder's match holds for all that is in it,
-    /// until a later pattern differs.
+    /// Whether `path` in the context is excluded. A match of a folder also holds for everything in
+    /// it, until a later pattern says otherwise.
     pub fn excludes(&self, path: &str) -> bool {
         let mut matched = vec![false; self.0.len()];
         let mut excluded = false;
@@ -72,8 +74,8 @@ impl IgnoreRules {
         for here in ends.map(|end| &path[..end]) {
             excluded = false;
             for (rule, matched) in self.0.iter().zip(&mut matched) {
-                // A pattern that could change nothing is not tried; one that matched the folder
-                // above matches here too.
+                // Skip a pattern that would not change the result. A pattern that matched a parent
+                // folder matches here too.
                 let decides = (rule.effect == Effect::Include) == excluded;
                 *matched |= decides && rule.paths.is_match(here);
                 if *matched {
@@ -97,7 +99,8 @@ impl FileTree {
     }
 }
 
-/// `/a/./b/../c/` as `a/c`. Nothing lies above the root: `/../a` is `a`, and `../a` stays as it is.
+/// Normalises a path: `/a/./b/../c/` becomes `a/c`. `..` at the root has no effect: `/../a` becomes
+/// `a`. A relative path may begin with it: `../a` stays `../a`.
 pub fn cleaned(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -113,17 +116,17 @@ pub fn cleaned(path: &str) -> String {
     parts.join("/")
 }
 
-/// How far the stars of a pattern reach.
+/// What a star in a pattern matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stars {
-    /// `**` stands for any number of folders.
+    /// `**` matches any number of folders.
     CrossFolders,
-    /// Every star ends at a `/`, as in COPY.
+    /// No star matches a `/`, as in COPY.
     WithinFolder,
 }
 
-/// A pattern of Docker's (Go's `filepath.Match`) as an expression over whole paths. `None` if
-/// Docker refuses it.
+/// Compiles a Docker pattern (Go's `filepath.Match`) to an expression for whole paths. Returns
+/// `None` if Docker refuses the pattern.
 pub fn glob(pattern: &str, stars: Stars) -> Option<Regex> {
     let mut expression = String::from("(?s)^");
     let mut chars = pattern.chars().peekable();
@@ -147,7 +150,7 @@ pub fn glob(pattern: &str, stars: Stars) -> Option<Regex> {
                 continue;
             }
             '*' if stars == Stars::CrossFolders && chars.next_if_eq(&'*').is_some() => {
-                // `**/` is one sign.
+                // `**/` is one token.
                 let folder = chars.next_if_eq(&'/').is_some();
                 let at_start = expression.len() == "(?s)^".len();
                 let whole = chars.peek().is_none() || (at_start && !folder);

@@ -1,14 +1,14 @@
-//! Details of one model reply beyond its text.
+//! Details of one model reply in addition to its text.
 
-/// Token ids, log-probabilities and price of one reply, if the server reported them.
+/// Token ids, log-probabilities and price of one model reply. Servers need not report any of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallDetail {
-    /// Of the rendered prompt.
+    /// Token ids of the rendered prompt.
     pub prompt_token_ids: Option<Vec<u32>>,
-    /// Of the reply.
+    /// Token ids of the reply.
     pub completion_token_ids: Option<Vec<u32>>,
-    /// Natural logarithms, one per token of the reply.
+    /// Natural logarithms of probabilities, one per token of the reply.
     pub logprobs: Option<Vec<f64>>,
-    /// US dollars that were charged for the reply, attempts without one included.
+    /// US dollars charged for the reply, including failed attempts before it.
     pub usd: Option<f64>,
 }

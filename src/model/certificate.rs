@@ -12,30 +12,28 @@ use super::{Check, CheckId, EnvironmentDigest, Outcome, TaskDigest};
 #[serde(deny_unknown_fields)]
 pub struct Row {
     pub kind: RowKind,
-    /// Its name within its kind: `1`, the wrong solution's name, `cut 3 of 7`.
+    /// Name of the row within its kind, e.g. `1`, `cut 3 of 7`, or the wrong solution's name.
     pub name: String,
-    /// Outcome of the trial; `None` for rows that run no trial.
+    /// Outcome of the trial. `None` for rows without a trial, e.g. lint.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub outcome: Option<Outcome>,
-    /// Checks passed and reported, for rows that ran a trial.
+    /// Numbers of passed and of reported checks, for rows with a trial.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passed_of: Option<(u32, u32)>,
     pub ok: bool,
-    /// Whether it says anything: a condition that this host cannot make, a variant of files that
-    /// there are none of, a mutant that leaves the reference's final state or no answer at all, do
-    /// not.
+    /// Whether the row enters the rates. E.g. false for a condition that this host cannot make, a
+    /// variant that finds no file to change, or a mutant that leaves the reference's final state.
     #[serde(skip_serializing_if = "is_true", default = "yes")]
     pub counts: bool,
-    /// The problem, or why the row does not count.
+    /// The problem, or why the row does not count. Empty if neither applies.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub note: String,
 }
 
-/// Beginning of the note of a surviving mutant that `clauses.toml` lists as equivalent; the reason
-/// follows.
+/// Note of a surviving mutant that `clauses.toml` lists as equivalent. The reason follows.
 pub const SET_ASIDE: &str = "set aside as equivalent";
 
-/// The rows, cheapest first.
+/// Kinds of rows, cheapest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RowKind {
@@ -48,20 +46,20 @@ pub enum RowKind {
     TruncatedSolution,
     /// The reference without one of its state-changing statements.
     AblatedSolution,
-    /// The reference with an edit that violates one sentence of the instruction; named
+    /// The reference with an edit that violates one sentence of the instruction. The row is named
     /// `clause/violation`.
     Clause,
     /// The reference with one small error.
     Mutant,
-    /// The reference's final state in another form that is as right.
+    /// The reference's final state in another form that is right too, e.g. JSON with other blanks.
     Variant,
-    /// A no-work attack.
+    /// A script that does no work and tries to pass.
     Attack,
-    /// Whether the reference leaves the given inputs as they were.
+    /// Whether the reference leaves the given input files unchanged.
     Inputs,
-    /// Whether the image or its layers hold the answer.
+    /// Whether the image or one of its layers contains the answer.
     Leak,
-    /// A solver that saw only the instruction and the machine.
+    /// A solver that sees only the instruction and the machine.
     Blind,
 }
 
@@ -113,29 +111,30 @@ impl RowKind {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Rigor {
-    /// Soundness and known wrong solutions only.
+    /// Lint, build, the correct solutions, and known wrong solutions.
     Quick,
-    /// These, and variants, a sample of mutants, and the attacks that can share a trial.
+    /// In addition to `Quick`: variants, a sample of mutants, and the attacks that can share a
+    /// trial.
     #[default]
     Standard,
     /// All variants, mutants and attacks.
     Full,
 }
 
-/// How the trials were judged.
+/// Where the tests of the trials ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judging {
-    /// Tests in a pristine container that a solver cannot reach.
+    /// In a pristine container that a solver cannot reach.
     #[default]
     CleanRoom,
-    /// Tests in the solver's own container, as the task declares.
+    /// In the solver's own container, as the task declares.
     Shared,
-    /// Tests in a container of their own with the declared artifacts.
+    /// In a container of their own that gets the declared artifacts.
     Separate,
 }
 
-/// A share of trials that ended as they should.
+/// Trials, and how many of them ended as they should.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
@@ -144,7 +143,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The share, or `None` when nothing was counted.
+    /// `good / counted`, or `None` if nothing was counted.
     pub fn rate(self) -> Option<f64> {
         (self.counted > 0).then(|| f64::from(self.good) / f64::from(self.counted))
     }
@@ -154,54 +153,54 @@ impl Tally {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
-    /// Well-formed wrong mutants that failed.
+    /// Mutants that failed, of those that count.
     pub killed: Tally,
-    /// Violations of clauses, and known wrong solutions that violate one, that failed.
+    /// Violations of clauses, and known wrong solutions that violate a clause, that failed.
     #[serde(default)]
     pub clauses: Tally,
-    /// Those of `killed` by operator.
+    /// `killed`, by mutation operator.
     pub killed_by_operator: BTreeMap<String, Tally>,
-    /// Legal variants of the right state that passed.
+    /// Legal variants of the correct state that passed.
     pub accepted: Tally,
-    /// Attacks that did not score.
+    /// Attacks that did not pass.
     pub repelled: Tally,
-    /// Ordinary repetitions of the reference that passed.
+    /// Plain repetitions of the reference that passed.
     pub steady: Tally,
-    /// Upper end of the 95 % interval of the rate at which a verdict on the reference flips
-    /// (Clopper-Pearson).
+    /// Upper end of the 95 % interval (Clopper-Pearson) of the probability that a trial of the
+    /// reference fails.
     pub flake_upper: f64,
 }
 
-/// What the violations of one clause of the instruction have shown.
+/// Results of the violations of one clause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClauseRecord {
     pub id: String,
-    /// The words of the instruction.
+    /// The words of the instruction that state the clause.
     pub says: Vec<String>,
-    /// Its violations that were executed, and those of them that failed.
+    /// Violations that were executed, and how many of them failed.
     pub violations: Tally,
-    /// The checks that failed for one of them. A trial ends at its first failed check, and begins
-    /// with those that quote the clause.
+    /// The checks that failed for one of them. A trial ends at its first failed check. The checks
+    /// that quote the clause run first.
     pub noticed_by: Vec<CheckId>,
-    /// What of it no executed violation tests, and why.
+    /// The part of the clause that no executed violation tests, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
 }
 
-/// `certificate.json`: the record of a draft's screening. It lies in the task directory and is left
-/// out of `task_digest`.
+/// `certificate.json`: the record of a draft's screening. It is stored in the task directory, and
+/// is not part of `task_digest`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
     /// Version of this format.
     pub version: u32,
     pub task: String,
-    /// SHA-256 over the task's files, Harbor's way, without this file.
+    /// SHA-256 over the task's files as Harbor computes it, without this file.
     pub task_digest: TaskDigest,
-    /// BLAKE3 over Dockerfile, context and base definition.
+    /// BLAKE3 over Dockerfile, build context and base definition.
     pub environment_digest: EnvironmentDigest,
-    /// termsmith's version.
+    /// The version of termsmith.
     pub tool: String,
     pub certified: bool,
     /// How thoroughly the verifier was tested.
@@ -209,23 +208,23 @@ pub struct Certificate {
     pub rigor: Rigor,
     #[serde(default)]
     pub judging: Judging,
-    /// Trials that a time budget left out; none in a certificate that ran everything that its rigor
-    /// asks for.
+    /// Trials that were skipped because a time budget ran out. 0 if everything that the rigor asks
+    /// for ran.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
     pub rows: Vec<Row>,
     #[serde(default)]
     pub rates: Rates,
-    /// The clauses of the instruction, where its author declared them.
+    /// The clauses of the instruction, if its author declared any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clauses: Vec<ClauseRecord>,
-    /// Sentences of the instruction that neither a clause nor the background quotes, if clauses
-    /// were declared.
+    /// Sentences of the instruction that neither a clause nor the background quotes. Empty if no
+    /// clauses were declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncovered: Vec<String>,
-    /// Classes from the untouched trial; empty when it did not get that far.
+    /// Checks with their classes from the untouched trial. Empty if screening ended before it.
     pub checks: Vec<Check>,
-    /// Why it was rejected; empty for a certified task.
+    /// Reasons for the rejection. Empty for a certified task.
     pub reasons: Vec<RejectReason>,
 }
 
@@ -235,12 +234,12 @@ pub struct Certificate {
 pub struct RejectReason {
     pub kind: RowKind,
     pub name: String,
-    /// One sentence with the smallest evidence.
+    /// One sentence, with the shortest evidence.
     pub message: String,
     /// The part of the task that its author should look at first.
     #[serde(default)]
     pub part: Part,
-    /// The change to make, as a repair loop would request it from an author.
+    /// The requested change, e.g. as feedback to an author that is a model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ask: String,
 }
@@ -268,15 +267,15 @@ impl Part {
         }
     }
 
-    /// The part that `file`, a path below the task directory, belongs to. Files that no part
-    /// holds, e.g. `task.toml`, count as the tests', since their author also writes the metadata.
+    /// The part that contains `file`, a path below the task directory. Files outside of all parts,
+    /// e.g. `task.toml`, count as tests: the tests' author also writes the metadata.
     pub fn of_file(file: &str) -> Self {
         let parts = [Self::Environment, Self::Solution, Self::Instruction];
         parts.into_iter().find(|part| file.starts_with(part.path())).unwrap_or(Self::Tests)
     }
 }
 
-/// Certified or rejected.
+/// The result of a screening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Screened {
     Certified,
@@ -284,7 +283,7 @@ pub enum Screened {
 }
 
 impl Certificate {
-    /// The number of surviving mutants that are not counted because they are listed as equivalent.
+    /// Number of surviving mutants that do not count, because they are listed as equivalent.
     pub fn set_aside(&self) -> usize {
         let rows = self.rows.iter().filter(|row| row.kind == RowKind::Mutant && !row.counts);
         rows.filter(|row| row.note.starts_with(SET_ASIDE)).count()
@@ -298,7 +297,7 @@ impl Certificate {
         if self.certified { Screened::Certified } else { Screened::Rejected }
     }
 
-    /// One that certifies, for tests that need no trial.
+    /// A certificate that certifies, for tests that need no trial.
     #[cfg(test)]
     pub(crate) fn without_rows(
         task: &str,

@@ -1,5 +1,5 @@
-//! Clauses: the sentences of an instruction that demand something, each with solutions that violate
-//! it alone.
+//! Clauses: the sentences of an instruction that demand something. Each has solutions that violate
+//! only that clause.
 
 use std::collections::BTreeSet;
 
@@ -9,77 +9,76 @@ use serde::{Deserialize, Serialize};
 use super::sentences::{sentences, squeeze};
 use super::{CheckId, File, FileTree, RelPath};
 
-/// The script that runs a violation's reference where `after` changes the state that the reference
-/// leaves.
+/// Name of the copied reference in a violation with `after`. `solve.sh` then runs this script and
+/// `after`.
 const REFERENCE: &str = "reference.sh";
-/// A solution's entry point.
+/// The entry point of a solution.
 const ENTRY: &str = "solve.sh";
 
-/// `clauses.toml`: what an instruction demands, and how each demand can be violated.
+/// `clauses.toml`: the demands of an instruction, and how each one can be violated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "termsmith clauses")]
 pub struct Clauses {
-    /// Words of the instruction that demand nothing: background, hints, descriptions of the files
-    /// that are given.
+    /// Text of the instruction that demands nothing, e.g. hints and descriptions of given files.
     #[serde(default)]
     pub background: Vec<String>,
     #[serde(default)]
     pub clause: Vec<Clause>,
-    /// Mutants of the reference that violate nothing. Those of them that pass the checks are not
-    /// counted in the kill rate.
+    /// Mutants of the reference that violate nothing. Those that pass the checks do not count in
+    /// the kill rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equivalent: Vec<EquivalentMutant>,
 }
 
-/// A mutant of the reference that is a correct solution too.
+/// A mutant of the reference that is a correct solution as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EquivalentMutant {
-    /// Its name in the certificate: operator, place and change.
+    /// Name of the mutant in the certificate: operator, place and change.
     pub mutant: String,
-    /// Why its results are right for every input that the instruction allows.
+    /// Why the mutant's results are right for every input that the instruction allows.
     pub why: String,
 }
 
-/// A demand of the instruction that can be tested.
+/// A testable demand of the instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Clause {
     /// Kebab-case, unique within the task.
     pub id: String,
-    /// The words of the instruction that demand it, verbatim but for white space.
+    /// The words of the instruction that state the demand, verbatim except for white space.
     pub says: Vec<String>,
-    /// The checks that demand it.
+    /// The checks that test it.
     pub checks: Vec<CheckId>,
-    /// Names of known wrong solutions that violate it.
+    /// Names of known wrong solutions that violate the clause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violation: Vec<Violation>,
-    /// What of it no violation below tests, and why: none can be executed, or a check is missing.
-    /// Certificates say so.
+    /// The part that no violation below tests, and why: e.g. it cannot be executed, or a check is
+    /// missing. The certificate repeats this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
 }
 
-/// A solution that violates one clause, satisfies all others, and looks like work: the reference
-/// with edits.
+/// A solution that violates one clause, satisfies all others, and looks like work. It is the
+/// reference with edits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Violation {
     /// Kebab-case, unique within the clause.
     pub name: String,
-    /// What it does instead, as the end of the sentence “a solution that …”.
+    /// What the violation does instead, as the end of the sentence "a solution that …".
     pub that: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edit: Vec<TextEdit>,
-    /// Bash that runs after the reference, as the same user in the work directory.
+    /// Bash that runs after the reference, as the same user and in the work directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
-/// The replacement of a text that occurs exactly once in a file of the solution.
+/// Replaces a text that occurs exactly once in a file of the solution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextEdit {
@@ -94,7 +93,7 @@ fn entry() -> String {
     ENTRY.to_owned()
 }
 
-/// Why clauses do not fit their task.
+/// A contradiction between clauses and their task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClauseError {
     #[error("clause `{0}` is declared twice")]
@@ -137,13 +136,13 @@ impl Clauses {
         self.quotes_nothing() && self.equivalent.is_empty()
     }
 
-    /// Whether it says nothing of the instruction's sentences.
+    /// Whether neither a clause nor the background quotes the instruction.
     pub fn quotes_nothing(&self) -> bool {
         self.background.is_empty() && self.clause.is_empty()
     }
 
-    /// All contradictions between these clauses and the task that they are about. `wrong` are the
-    /// names of its known wrong solutions.
+    /// All contradictions between these clauses and their task. `wrong` holds the names of its
+    /// known wrong solutions.
     pub fn problems(
         &self,
         instruction: &str,
@@ -167,8 +166,8 @@ impl Clauses {
         problems
     }
 
-    /// Contradictions that the instruction and the solution alone show. Whether a check demands a
-    /// clause is shown by its violations.
+    /// The contradictions that instruction and solution alone show. Whether a check tests a clause
+    /// is known only after its violations ran.
     pub fn misfits(&self, instruction: &str, solution: &FileTree) -> Vec<ClauseError> {
         let mut problems = self.problems(instruction, solution, &[], &BTreeSet::new());
         problems.retain(|problem| match problem {
@@ -191,8 +190,8 @@ impl Clauses {
         problems
     }
 
-    /// Sentences of the instruction of which neither a clause nor the background quotes a word,
-    /// without headings and code blocks.
+    /// Sentences of the instruction of which no clause and no background quotes a word. Headings
+    /// and code blocks are no sentences.
     pub fn uncovered(&self, instruction: &str) -> Vec<String> {
         let says = self.clause.iter().flat_map(|clause| &clause.says);
         let quoted: Vec<String> = says.chain(&self.background).map(|words| squeeze(words)).collect();
@@ -248,21 +247,21 @@ impl Clause {
         problems
     }
 
-    /// The name of a violation's row in a certificate.
+    /// The name of a violation's row in a certificate, e.g. `sorted/by-name`.
     pub fn row_name(&self, violation: &Violation) -> String {
         format!("{}/{}", self.id, violation.name)
     }
 }
 
 impl Violation {
-    /// What it changes. Two violations with the same name may differ in it.
+    /// The text of its edits and commands. It tells violations with the same name apart.
     pub fn identity(&self) -> String {
         let edits = self.edit.iter().flat_map(|TextEdit { file, from, to }| [file, from, to]);
         let texts: Vec<&str> = edits.chain(&self.after).map(String::as_str).collect();
         texts.join("\0")
     }
 
-    /// The files of the reference `solution` with this violation.
+    /// The files of the reference `solution` with this violation applied.
     pub fn apply(&self, solution: &FileTree) -> Result<FileTree, ClauseError> {
         let violation = || self.name.clone();
         if self.edit.is_empty() && self.after.as_deref().is_none_or(|script| script.trim().is_empty()) {
@@ -293,7 +292,8 @@ impl Violation {
     }
 }
 
-/// `solution`, and after it, where it succeeds, the bash code `after`. `None` if it has no script.
+/// A solution that runs `solution` and, if that succeeds, the bash code `after`. `None` if
+/// `solution` has no `solve.sh`.
 pub fn followed_by(solution: &FileTree, after: &str) -> Option<FileTree> {
     let mut files = solution.clone();
     let reference = files.text(ENTRY)?.to_owned();
@@ -304,7 +304,7 @@ pub fn followed_by(solution: &FileTree, after: &str) -> Option<FileTree> {
     Some(files)
 }
 
-/// Whether `name` is lower-case letters and digits in words joined by single hyphens.
+/// Whether `name` is kebab-case: lower-case words with digits, joined by single hyphens.
 pub fn is_kebab_case(name: &str) -> bool {
     !name.is_empty()
         && name.split('-').all(|word| {

@@ -1,4 +1,4 @@
-//! Content addresses of tasks and environments, and the canonical JSON below every key.
+//! Digests of tasks and environments, and canonical JSON, from which every key is made.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{EnvironmentDigest, FileTree, TaskDigest};
 
-/// JSON with sorted object keys and no blanks: equal values give equal bytes, whatever order fields
-/// were declared in.
+/// JSON with sorted object keys and no blanks. Equal values give equal bytes, also after fields of
+/// a type were reordered.
 pub fn canonical_json<T: Serialize>(value: &T) -> serde_json::Result<String> {
     let mut out = String::new();
     write_sorted(&serde_json::to_value(value)?, &mut out);
@@ -47,7 +47,7 @@ fn write_sorted(value: &Value, out: &mut String) {
 }
 
 /// Harbor's task digest: SHA-256 over `"{path}\0{sha256 of the file}\n"` in path order
-/// (`publisher/packager.py` of harbor 0.25; reproducible with its tools).
+/// (`publisher/packager.py` of harbor 0.25).
 pub fn task_digest(files: &FileTree) -> TaskDigest {
     let mut outer = Sha256::new();
     for (path, file) in files.iter() {
@@ -59,8 +59,8 @@ pub fn task_digest(files: &FileTree) -> TaskDigest {
     TaskDigest::sha256(&hex(&outer.finalize()))
 }
 
-/// What a trial's starting state depends on: Dockerfile, context and base definition. Never an
-/// image id or an installed version, which differ between hosts.
+/// Digest of the starting state of a trial: Dockerfile, build context and base definition. Image
+/// ids and installed versions are no part of it, because they differ between hosts.
 pub fn environment_digest(environment: &FileTree, base_definition: &str) -> EnvironmentDigest {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
@@ -68,7 +68,7 @@ pub fn environment_digest(environment: &FileTree, base_definition: &str) -> Envi
         hasher.update(bytes);
     };
     part(base_definition.as_bytes());
-    // A build with a bad ignore file fails; its digest only has to differ from others.
+    // With a bad ignore file the build fails. Such a digest only has to differ from others.
     let sent = environment.sent_to_builder();
     let sent = sent.as_ref().unwrap_or(environment);
     for (path, file) in sent.iter() {

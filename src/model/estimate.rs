@@ -1,10 +1,10 @@
-//! Estimators of success over attempts, and how sure they are. Closed forms only: a report draws no
-//! random number.
+//! Success rates over attempts, with confidence intervals. All are closed formulas, so a report
+//! draws no random number.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Standard normal quantile of 97.5 %: two-sided 95 %.
+/// 97.5 % quantile of the standard normal distribution, for two-sided 95 % intervals.
 const Z: f64 = 1.959_963_984_540_054;
 
 /// A share with its 95 % confidence interval. All three lie in [0, 1].
@@ -24,31 +24,31 @@ impl std::fmt::Display for Estimate {
     }
 }
 
-/// Probability that some of `k` attempts passes, from `passed` of `attempts`: 1 − C(n−c, k) / C(n,
-/// k), the unbiased estimator of Chen et al. 2021 (arXiv 2107.03374, §2.1). `None` with fewer than
-/// `k` attempts.
+/// pass@k: the probability that at least one of `k` attempts passes, from `passed` of `attempts`.
+/// The estimator is 1 − C(n−c, k) / C(n, k). It is unbiased (Chen et al. 2021, arXiv 2107.03374,
+/// §2.1). `None` with fewer than `k` attempts.
 pub fn pass_at(attempts: u64, passed: u64, k: u64) -> Option<f64> {
     all_of(attempts, attempts.checked_sub(passed)?, k).map(|none| 1.0 - none)
 }
 
-/// Probability that all of `k` attempts pass: C(c, k) / C(n, k), pass^k of τ-bench (arXiv
+/// pass^k: the probability that all of `k` attempts pass, C(c, k) / C(n, k) (τ-bench, arXiv
 /// 2406.12045, §3). `None` with fewer than `k` attempts.
 pub fn pass_all(attempts: u64, passed: u64, k: u64) -> Option<f64> {
     all_of(attempts, passed, k)
 }
 
-/// C(some, k) / C(all, k): `k` drawn without putting back are all among `some`. As a product, so
-/// that nothing overflows.
+/// C(some, k) / C(all, k): the probability that `k` items, drawn without replacement, are all among
+/// `some`. It is computed as a product, so that nothing overflows.
 fn all_of(all: u64, some: u64, k: u64) -> Option<f64> {
     (k >= 1 && k <= all && some <= all)
         .then(|| (0..k).map(|at| some.saturating_sub(at) as f64 / (all - at) as f64).product())
 }
 
-/// Wilson's score interval for a mean of `size` values in [0, 1]; `None` where there is none.
+/// Wilson's score interval for a mean of `size` values in [0, 1]. `None` if `size` is 0.
 ///
-/// For values that are 0 or 1 it is the usual one. For others it is wider than need be, since no
-/// variance in [0, 1] passes mean × (1 − mean); in return it stays within [0, 1] and does not
-/// shrink to nothing where all values agree, as a t interval does.
+/// For values that are 0 or 1 this is the usual interval. For other values it is too wide, since
+/// their variance is smaller than mean × (1 − mean). But it stays within [0, 1], and it does not
+/// shrink to a point where all values are equal, as a t interval does.
 pub fn wilson(mean: f64, size: u64) -> Option<Estimate> {
     if size == 0 {
         return None;
@@ -57,7 +57,7 @@ pub fn wilson(mean: f64, size: u64) -> Option<Estimate> {
     let shrink = 1.0 + Z * Z / n;
     let centre = (mean + Z * Z / (2.0 * n)) / shrink;
     let half = Z / shrink * (mean * (1.0 - mean) / n + Z * Z / (4.0 * n * n)).sqrt();
-    // Rounding may put a bound beside the end that it is in exact numbers.
+    // Rounding may move a bound past the mean.
     Some(Estimate { mean, low: (centre - half).clamp(0.0, mean), high: (centre + half).clamp(mean, 1.0) })
 }
 

@@ -1,20 +1,21 @@
-//! The script of a recipe's expert: what it can do, what it can get wrong, and how it finds out.
+//! The script of a recipe's expert: its steps, its possible mistakes, and the checks that find
+//! them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The script, with public parameters filled in and `@{name}` for values that the expert must have
-/// observed.
+/// The script. Public parameters are filled in. `@{name}` stands for a value that the expert must
+/// have seen in an output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpertScript {
-    /// Names of the ways to solve the task that differ in what is run.
+    /// Names of the strategies: ways to solve the task that run different commands.
     pub strategies: Vec<String>,
     pub steps: Vec<ScriptStep>,
     pub mistakes: Vec<Mistake>,
     pub slips: Vec<Slip>,
-    /// Beginnings of the final message; one is drawn.
+    /// Beginnings of the final message. One is drawn.
     pub done: Vec<String>,
 }
 
@@ -23,15 +24,16 @@ pub struct ExpertScript {
 #[serde(deny_unknown_fields)]
 pub struct ScriptStep {
     pub id: String,
-    /// The strategies that have it; empty for all.
+    /// The strategies that include the step. Empty means all.
     pub strategies: Vec<String>,
-    /// Neighbouring steps of the same group come in a drawn order.
+    /// Neighbouring steps of the same group run in random order.
     pub group: Option<String>,
-    /// Whether a rollout can leave it out.
+    /// Whether a rollout may leave the step out.
     pub optional: bool,
-    /// Ways to do it, of which one is drawn. Never empty.
+    /// Alternative turns that do the step. One is drawn. Never empty.
     pub ways: Vec<ScriptTurn>,
-    /// What the final message says was checked, once the step's output was as expected.
+    /// What the final message claims, if the step's output was as expected. E.g. "the totals
+    /// match".
     pub claim: Option<String>,
 }
 
@@ -39,46 +41,46 @@ pub struct ScriptStep {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptTurn {
-    /// Reasoning before the command; one text is drawn.
+    /// Reasoning before the command. One text is drawn.
     pub say: Vec<String>,
     /// The command, verbatim.
     pub run: String,
     /// Regular expression that the observation must match.
     pub shows: Option<String>,
-    /// Name → regular expression with one group, matched against the observation; later turns use
-    /// it as `@{name}`.
+    /// Name → regular expression with one group, matched against the observation. Later turns use
+    /// the matched text as `@{name}`.
     pub capture: BTreeMap<String, String>,
 }
 
-/// A real error: a fault that fails the tests, the expert's own check that shows it, and its
-/// repair.
+/// A fault that fails the tests, the expert's own check that shows it, and its repair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mistake {
     pub name: String,
     pub kind: MistakeKind,
-    /// The violation or the wrong solution that it is like: `clause:ID/VIOLATION` or `wrong:NAME`.
+    /// The violation or wrong solution that the fault imitates: `clause:ID/VIOLATION` or
+    /// `wrong:NAME`.
     pub from: String,
-    /// The strategies in which it can be made; empty for all.
+    /// The strategies in which the mistake can be made. Empty means all.
     pub strategies: Vec<String>,
-    /// The step in which it is made.
+    /// The id of the step in which the mistake is made.
     pub step: String,
     pub fault: Fault,
-    /// Said instead of the step's own texts, where these would be untrue of the fault.
+    /// Replaces the step's own texts where these would be untrue with the fault.
     pub say: Vec<String>,
-    /// What the faulty command's output must match, instead of the way's own `shows`.
+    /// Pattern of the faulty command's output. It replaces the way's own `shows`.
     pub shows: Option<String>,
-    /// `None` if no check that the instruction suggests would show it. The expert then only makes
-    /// it where it loses.
+    /// `None` if no check that the instruction suggests would show the fault. Then only losing
+    /// plans contain the mistake.
     pub check: Option<OwnCheck>,
 }
 
-/// How the command of a step becomes a faulty one.
+/// How the command of a step is made faulty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// Replacements, each of text that occurs once. A way without one of them cannot be written
-    /// wrongly so.
+    /// Replacements of texts that each occur once. A way without one of these texts cannot have the
+    /// fault.
     Edits(Vec<CommandEdit>),
     /// The whole faulty command.
     Run(String),
@@ -93,7 +95,7 @@ pub struct CommandEdit {
     pub to: String,
 }
 
-/// The expert's own check of a mistake, and what follows from it.
+/// The expert's own check for a mistake, and the turns that may follow it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnCheck {
@@ -101,43 +103,44 @@ pub struct OwnCheck {
     pub after: String,
     pub say: Vec<String>,
     pub run: String,
-    /// Regular expression of its output with the fault.
+    /// Regular expression that its output matches if the fault is present.
     pub wrong: String,
-    /// Regular expression of its output without the fault.
+    /// Regular expression that its output matches if the fault is absent.
     pub right: String,
     /// Said when it is run again.
     pub again: Vec<String>,
-    /// Said by somebody who takes the faulty output for right.
+    /// Said by an expert that misreads the faulty output as right.
     pub misread: Vec<String>,
-    /// What the final message says was checked.
+    /// What the final message claims once the check has shown the right output.
     pub claim: String,
-    /// Whether it shows the same at the end of the work. If not, it is run where it belongs only.
+    /// Whether the check shows the same at the end of the work. If not, it is run only after its
+    /// step.
     pub lasting: bool,
-    /// Turns that find the cause.
+    /// Turns that look for the cause.
     pub look: Vec<ScriptTurn>,
     pub repair: ScriptTurn,
-    /// Repairs that leave the fault as it is.
+    /// Repairs that do not remove the fault.
     pub wrong_repairs: Vec<ScriptTurn>,
 }
 
-/// An error in typing that the expert notices and corrects.
+/// A typing error that the expert notices and corrects at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slip {
-    /// The step id that it happens before.
+    /// Id of the step before which it happens.
     pub before: String,
     pub say: String,
     /// A command that visibly fails (non-zero exit status).
     pub run: String,
-    /// How the next turn begins.
+    /// The beginning of the next turn's text.
     pub fix: String,
 }
 
-/// What kind of error a mistake is.
+/// The category of a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MistakeKind {
-    /// Wrong exactly at a limit.
+    /// Wrong exactly at a limit, e.g. `<` for `<=`.
     Boundary,
     /// A wrong number, name or text.
     WrongValue,
@@ -147,13 +150,13 @@ pub enum MistakeKind {
     MissingCase,
     /// A demand of the instruction is left out.
     MissingRequirement,
-    /// The right content in a wrong form.
+    /// The right content in the wrong format.
     WrongFormat,
-    /// Something is changed that must stay.
+    /// Something is changed that must stay as it was.
     SideEffect,
-    /// What an earlier run left is taken for current.
+    /// Results of an earlier run are taken for current ones.
     StaleState,
-    /// Text is taken for code, or split where it must not be.
+    /// Text is executed as code, or split at the wrong place.
     Quoting,
 }
 
@@ -174,19 +177,19 @@ impl MistakeKind {
     }
 }
 
-/// The decision by which a scripted rollout loses.
+/// Why a losing scripted rollout fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureMode {
-    /// A step is done wrongly, and no check of its own would tell.
+    /// A step is done wrongly, and the expert has no check that would show it.
     MissedRequirement,
-    /// A fault is there, and the check that would show it is not run.
+    /// The fault is present, and the check that would show it is not run.
     SkippedCheck,
-    /// The check shows the fault and is taken for right.
+    /// The check shows the fault, and the expert misreads it as right.
     MisreadCheck,
-    /// The check shows the fault, and something else is repaired.
+    /// The check shows the fault, and the expert repairs something else.
     WrongRepair,
-    /// The cause is looked for, not found, and the work ends.
+    /// The expert looks for the cause, does not find it, and stops.
     GaveUp,
 }
 
@@ -213,9 +216,9 @@ impl FailureMode {
 pub struct MadeMistake {
     pub name: String,
     pub kind: MistakeKind,
-    /// The turn that made it, from 0.
+    /// Index of the turn that made it, from 0.
     pub made: usize,
-    /// Turns with repairs that left it as it was.
+    /// Turns with repairs that did not remove the fault.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub wrong_repairs: Vec<usize>,
     /// The turn that repaired it.
@@ -234,7 +237,7 @@ impl ExpertScript {
         self.steps.iter().filter(move |step| applies(&step.strategies, strategy))
     }
 
-    /// The mistakes that can be made in a strategy: in a step that it has.
+    /// The mistakes that can be made in a strategy. Their step belongs to the strategy.
     pub fn mistakes_of<'a>(&'a self, strategy: &str) -> impl Iterator<Item = &'a Mistake> {
         self.mistakes.iter().filter(move |mistake| {
             applies(&mistake.strategies, strategy)
@@ -248,7 +251,7 @@ fn applies(strategies: &[String], strategy: &str) -> bool {
 }
 
 impl Fault {
-    /// `command` with the fault; `None` if it cannot have it.
+    /// `command` with the fault. `None` if the fault does not fit the command.
     pub fn apply(&self, command: &str) -> Option<String> {
         match self {
             Self::Run(faulty) => Some(faulty.clone()),

@@ -1,4 +1,4 @@
-//! A small tree of files held in memory: a build context, a solution, a set of tests.
+//! A tree of small files in memory, e.g. a build context, a solution, or tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A relative path with `/` separators and no `.`/`..`/empty component: safe to join to any folder.
+/// A relative path with `/` separators and without empty, `.` or `..` parts. It is safe to join to
+/// any folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RelPath(String);
@@ -77,7 +78,7 @@ impl File {
     }
 }
 
-/// How a [`File`] stands in JSON: text where it is UTF-8, else Base64. An empty folder has only
+/// The form of a [`File`] in JSON: text if it is UTF-8, else Base64. An empty folder has only
 /// `folder`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,14 +124,14 @@ impl<'de> Deserialize<'de> for File {
     }
 }
 
-/// Files by path, in path order, and empty folders.
+/// Files in path order, empty folders, and symbolic links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileTree {
     pub files: BTreeMap<RelPath, File>,
-    /// A folder with files needs no entry; an empty one has nothing else that shows it, e.g. to
-    /// `COPY inbox/ /app/inbox/`.
+    /// Folders without files. E.g. `COPY inbox/ /app/inbox/` needs an empty `inbox`. Other folders
+    /// need no entry.
     pub empty_folders: BTreeSet<RelPath>,
-    /// Symbolic links with their targets as they are written. Only build contexts have some.
+    /// Symbolic links with their targets as written. Only build contexts have any.
     pub links: BTreeMap<RelPath, String>,
 }
 
@@ -186,8 +187,8 @@ impl FileTree {
 
     /// The file at `path`.
     pub fn get(&self, path: &str) -> Option<&File> {
-        // A look-up by borrowed text would need `Borrow<str>`, which must agree with `Ord`: it
-        // does, but trees are tiny.
+        // The map cannot be searched by text without `Borrow<str>`. Trees are tiny, so a linear
+        // search is fine.
         self.files.iter().find(|(have, _)| have.as_str() == path).map(|(_, file)| file)
     }
 
@@ -201,7 +202,7 @@ impl FileTree {
         self.files.iter()
     }
 
-    /// Everything of `other`, below `prefix`.
+    /// Adds everything of `other` below `prefix`.
     pub fn graft(&mut self, prefix: &RelPath, other: &FileTree) {
         for (path, file) in &other.files {
             self.files.insert(RelPath(format!("{prefix}/{path}")), file.clone());
@@ -212,7 +213,7 @@ impl FileTree {
         }
     }
 
-    /// What lies below `folder` (`environment`), by path below it.
+    /// The files below `folder` (e.g. `environment`), with paths relative to it.
     pub fn below(&self, folder: &str) -> Self {
         let rest = |path: &RelPath| {
             let rest = path.as_str().strip_prefix(folder)?.strip_prefix('/')?;
@@ -224,10 +225,10 @@ impl FileTree {
         Self { files: files.collect(), empty_folders, links: links.collect() }
     }
 
-    /// What a link at `path` leads to, if that is a file, a folder or a link of this tree. Links
-    /// within its target are not followed.
+    /// The target of a link at `path`, if it is a file, a folder or a link of this tree. Links
+    /// within the target path are not followed.
     pub fn link_target(&self, path: &RelPath, target: &str) -> Option<RelPath> {
-        // An absolute target is a path of the image.
+        // An absolute target is a path in the image, not in this tree.
         let target = Some(target).filter(|target| !target.starts_with('/'))?;
         let mut parts: Vec<&str> = path.as_str().split('/').collect();
         parts.pop();

@@ -1,5 +1,4 @@
-//! Handoffs: points at which a conversation is replaced by a new one, after a summary or at the
-//! next step of the task.
+//! Handoffs: points at which a new conversation replaces the old one.
 
 use std::ops::Range;
 
@@ -7,22 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{Key, Message, Tokens, TrajectoryRecord};
 
-/// A point at which a new conversation begins: after a summary, because the former would not fit
-/// the model's context, or with the next step of the task. The turns before and after it are two
-/// branches: a model never saw them as one conversation.
+/// A point at which a new conversation begins. Either the old one would not fit the model's context
+/// and was summarised, or the next step of the task began. The turns before and after it are
+/// separate branches, because the model never saw them as one conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
-    /// Number of turns before it.
+    /// Number of turns before the handoff.
     pub turns: usize,
-    /// The last of these turns that were left out of the summary's input, since they would not have
-    /// fitted either.
+    /// Number of turns, the last ones before the handoff, that the summariser did not read, because
+    /// they did not fit into the context either.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub unread: usize,
-    /// The task's step that begins here. No summary was made.
+    /// The task's step that begins here. `None` for a summary.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<String>,
-    /// The model calls that made the summary, in order. Empty if no request for a summary fitted.
+    /// The model calls that made the summary, in order. Empty if no request for a summary fitted
+    /// the context.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub asides: Vec<Aside>,
 }
@@ -47,30 +47,29 @@ pub struct Aside {
     pub usage: Option<Tokens>,
 }
 
-/// The messages that the model read at a handoff. It contains terminal output, so it is an
-/// observation.
+/// The messages that the model read at a handoff. They contain terminal output, so they are stored
+/// as observations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandoffShown {
-    /// The request of each aside.
+    /// The prompt of each aside.
     pub prompts: Vec<String>,
-    /// The messages that replace the earlier conversation, the task first, without the system
-    /// message.
+    /// The messages that replace the earlier conversation, beginning with the task. The system
+    /// message is not repeated.
     pub context: Vec<Message>,
 }
 
-/// The kinds of requests at a handoff (the first three are terminus-2's).
+/// Requests at a handoff. The first three are those of terminus-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AsideKind {
     /// A summary of the work, requested at the end of the whole conversation.
     Summary,
-    /// Questions about gaps in the summary, asked in a fresh conversation that contains only the
-    /// summary.
+    /// Questions about gaps in the summary. The model that asks them sees only the summary.
     Questions,
     /// The answers, requested after the whole conversation and the summary.
     Answers,
-    /// A few sentences, without the conversation, where that did not fit.
+    /// A few sentences, requested without the conversation, because it did not fit.
     Short,
 }
 
@@ -87,27 +86,26 @@ impl AsideKind {
 }
 
 impl TrajectoryRecord {
-    /// Turns of each of its branches, in order: one more than it has handoffs. The last is empty
-    /// where a limit ended the rollout right after a handoff.
+    /// The ranges of turns of its conversations, in order: one more than there are handoffs. The
+    /// last range is empty if a limit ended the rollout right after a handoff.
     pub fn segments(&self) -> Vec<Range<usize>> {
         let starts = std::iter::once(0).chain(self.handoffs.iter().map(|handoff| handoff.turns));
         let ends = self.handoffs.iter().map(|handoff| handoff.turns).chain([self.turns.len()]);
         starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
-    /// The token counts of the agent's model calls, including summaries, where the server reported
-    /// them.
+    /// Token counts of the agent's model calls and its summaries, where the server reported them.
     pub fn usages(&self) -> impl Iterator<Item = Tokens> {
         let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);
         self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))
     }
 
-    /// The model calls of a planner and a mentor.
+    /// Keys of the planner's and the mentor's model calls.
     pub fn guides(&self) -> impl Iterator<Item = &Key> {
         self.plans.iter().chain(self.turns.iter().filter_map(|turn| turn.guide.as_ref()))
     }
 
-    /// The agent's model calls, including summaries.
+    /// Keys of the agent's model calls, including summaries.
     pub fn calls(&self) -> impl Iterator<Item = &Key> {
         let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);
         self.turns.iter().filter_map(|turn| turn.call.as_ref()).chain(asides.map(|aside| &aside.call))

@@ -1,5 +1,5 @@
-//! Newtype identifiers. Each one is checked where it is made, also where it is read from a file,
-//! and cannot be changed afterwards.
+//! Identifiers as newtypes. Each one is checked when it is made or read from a file, and never
+//! changes.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A text that is not an identifier of the wanted kind.
+/// A text that is not an identifier of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {kind}: expected {rule}")]
 pub struct IdError {
@@ -25,10 +25,10 @@ macro_rules! string_id {
         pub struct $name(String);
 
         impl $name {
-            /// What an identifier of this kind has to look like, for hints.
+            /// The form of such an identifier, for hints.
             pub const RULE: &'static str = $rule;
 
-            /// The identifier that `text` spells.
+            /// Parses `text`.
             pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
                 let text = text.into();
                 let accepts: fn(&str) -> bool = $accepts;
@@ -55,7 +55,8 @@ macro_rules! string_id {
             }
         }
 
-        // Maps by identifier are searched with plain text; order and hash are those of the text.
+        // Maps with identifiers as keys can be searched by plain text. Order and hash are those of
+        // the text.
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 &self.0
@@ -71,62 +72,62 @@ macro_rules! string_id {
 }
 
 string_id! {
-    /// A domain, by the stem of its file in `domains/` (`data_science`).
+    /// A domain's name: the stem of its file in `domains/`, e.g. `data_science`.
     DomainId, "a domain's name", "lower-case letters, digits and `_`, at most 32, a letter first", is_domain
 }
 string_id! {
-    /// A recipe, as `<domain>/<name>`: its folder below `templates/recipes/`.
+    /// A recipe, as `DOMAIN/NAME`: the path of its folder below `templates/recipes/`.
     RecipeId, "a recipe's name", "`DOMAIN/NAME`, such as `coding/mend-parser`", is_recipe
 }
 string_id! {
-    /// A task's name. Ours are lower case, digits and hyphens; those made elsewhere can be
-    /// `<organisation>/<name>`. It becomes a path, so no segment of it leads out of a folder.
+    /// A task's name. termsmith's own names consist of lower-case letters, digits and hyphens.
+    /// Others may be `ORGANISATION/NAME`. The name becomes a path, so none of its parts may lead
+    /// out of a folder.
     TaskName, "a task's name", "1 to 255 bytes, no control characters, no segment that is empty, `.` or `..`", is_task_name
 }
 string_id! {
-    /// One assertion unit of a verifier: the name of a `test_…` function, or its name in a foreign
-    /// report.
+    /// A check's name: the name of a `test_…` function, or the name in a foreign report.
     CheckId, "a check's name", "at least one letter", |text| !text.is_empty()
 }
 string_id! {
-    /// The content address of one stage result: 64 hexadecimal digits of BLAKE3.
+    /// The content address of one stage result: BLAKE3 as 64 hexadecimal digits.
     Key, "a key", "64 lower-case hexadecimal digits", |text| text.len() == 64 && is_hex(text)
 }
 string_id! {
-    /// The digest of a task's files. Ours is Harbor's: `sha256:` and 64 digits. Imported rollouts
-    /// keep what their harness computed.
+    /// The digest of a task's files. termsmith writes Harbor's: `sha256:` and 64 digits. Imported
+    /// rollouts keep the digest of their harness.
     TaskDigest, "a task digest", "hexadecimal digits, with `<algorithm>:` before them or without", is_digest
 }
 string_id! {
-    /// The digest of what a trial's starting state depends on: `blake3:` and 64 digits.
+    /// The digest of a trial's starting state: `blake3:` and 64 digits.
     EnvironmentDigest, "an environment digest", "hexadecimal digits, with `<algorithm>:` before them or without", is_digest
 }
 
 impl DomainId {
-    /// The domain of a recipe; `None` if the folder is not named as a domain is.
+    /// The domain of a recipe. `None` if the folder's name is no valid domain name.
     pub fn of(recipe: &RecipeId) -> Option<Self> {
         Self::parse(recipe.domain()).ok()
     }
 }
 
 impl RecipeId {
-    /// The part before the slash.
+    /// The part before the slash, e.g. `coding`.
     pub fn domain(&self) -> &str {
         self.0.split_once('/').map_or("", |(domain, _)| domain)
     }
 
-    /// The part after the slash.
+    /// The part after the slash, e.g. `mend-parser`.
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or("", |(_, name)| name)
     }
 }
 
 impl TaskName {
-    /// Docker labels and Harbor's trial names are cut at 64 letters.
+    /// Docker labels and Harbor's trial names are cut at 64 characters.
     const LONGEST_OF_OURS: usize = 64;
 
-    /// `<stem>-<index>`, with at least four digits: lower-case letters, digits and single hyphens,
-    /// at most 64.
+    /// `<stem>-<index>`, e.g. `coding-mend-parser-0007`. The index has at least four digits. The
+    /// name has at most 64 characters.
     pub fn numbered(stem: &str, index: u32) -> Self {
         let index = format!("{index:04}");
         let mut name = slug(stem);
@@ -136,19 +137,19 @@ impl TaskName {
 }
 
 impl CheckId {
-    /// The one check of a task whose verifier reports only a reward.
+    /// The only check of a task whose verifier reports just a reward.
     pub fn reward() -> Self {
         Self("reward".to_owned())
     }
 
-    /// This check as one of the step `step`; unchanged where the task has one step without a name.
+    /// The name of this check in step `step`. Unchanged if the task has one step without a name.
     pub fn in_step(&self, step: &str) -> Self {
         if step.is_empty() { self.clone() } else { Self(format!("{step}/{self}")) }
     }
 }
 
 impl Key {
-    /// The key that `hash` is.
+    /// The key for a hash.
     pub fn of(hash: &blake3::Hash) -> Self {
         Self(hash.to_hex().to_string())
     }
@@ -172,7 +173,7 @@ fn is_domain(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-// Recipes with other letters are refused with file and hint where they are loaded.
+// Names with other characters are refused when recipes are loaded, with the file and a hint.
 fn is_recipe(text: &str) -> bool {
     text.split_once('/').is_some_and(|(domain, name)| {
         !domain.is_empty() && !name.is_empty() && !name.contains('/') && !text.contains(char::is_control)
@@ -198,21 +199,21 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
 }
 
-/// Lower case, and one hyphen for every run of other characters.
+/// Lower case, with one hyphen for each run of other characters.
 fn slug(text: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { ' ' };
     let spaced: String = text.chars().map(plain).collect();
     spaced.split_whitespace().collect::<Vec<_>>().join("-")
 }
 
-/// The number that all randomness of one run, task or trial is derived from.
+/// The source of all randomness of one run, task or trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// A seed that depends on this one and on `parts` only, so that item *i* never depends on the
-    /// items before it.
+    /// A seed made from this one and `parts`. Item *i* therefore never depends on the items before
+    /// it.
     pub fn derive(self, parts: &[&str]) -> Seed {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0.to_le_bytes());
@@ -222,7 +223,7 @@ impl Seed {
         }
         let mut first = [0; 8];
         first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-        // TOML integers are signed: the top bit stays clear so that a seed can stand in task.toml.
+        // TOML integers are signed. The top bit stays clear, so that task.toml can hold the seed.
         Seed(u64::from_le_bytes(first) >> 1)
     }
 }

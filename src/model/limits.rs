@@ -1,4 +1,4 @@
-//! Limits and capabilities of a sandbox.
+//! Limits and Linux capabilities of a container.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// CPU cores.
     pub cpus: f64,
-    /// Memory in MiB; swap is not granted.
+    /// Memory in MiB, without swap.
     pub memory_mb: u32,
     /// Disk that the container may write, in MiB.
     pub storage_mb: u32,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub pids: u32,
-    /// Seconds for the image build.
+    /// Seconds for building the image.
     pub build_timeout_sec: u32,
     /// Seconds for one solver.
     pub agent_timeout_sec: u32,
@@ -46,7 +46,7 @@ pub enum Profile {
     Plain,
     /// `plain` and NET_ADMIN, in a network namespace of its own.
     Net,
-    /// The engine's default capabilities, including set-user-id programs: for imported tasks, which
-    /// may rely on them.
+    /// The engine's default capabilities, including set-user-id programs. Imported tasks may rely
+    /// on them.
     Stock,
 }

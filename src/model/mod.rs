@@ -1,7 +1,7 @@
-//! The data types. Plain data with serde; no IO, no clock, no randomness.
+//! The data types: plain data with serde, without IO, clock or randomness.
 //!
-//! Everything that is written under `store/` is one of these types, so a change here is a change of
-//! format: bump the version of the stage that writes it (see `store::Stage`).
+//! Everything under `store/` has one of these types, so a change here changes a format. Raise the
+//! version of the stage that writes it (see `store::Stage`).
 
 mod authoring;
 mod blame;

@@ -1,21 +1,21 @@
-//! Names of others in rows of tables.
+//! Escapes names from foreign files before they are printed in tables.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with every control character and line break as its escape, e.g. `\u000a`.
+/// `text` with every control character and line break escaped, e.g. `\u000a`.
 ///
-/// A name from a file of others could end its row and forge the next one.
+/// An unescaped name could end its table row and forge the next one.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() || is_break(c))
 }
 
-/// The same for a cell of a Markdown table, which `|` would end.
+/// Like [`one_line`], and also escapes the characters that end a cell of a Markdown table.
 pub fn table_cell(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() || is_break(c) || matches!(c, '|' | '`' | '<'))
 }
 
-/// The line and the paragraph separator of Unicode.
+/// Whether `c` is Unicode's line separator or paragraph separator.
 fn is_break(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }

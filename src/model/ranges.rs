@@ -1,17 +1,17 @@
-//! Numbers of records from elsewhere that no format of ours holds.
+//! Numbers in foreign records that are too large for termsmith's formats.
 
 use super::{Rollout, Tokens};
 
-/// Tokens of one model call. Sums over a run stay far below 2⁶³.
+/// Most tokens of one model call. Sums over a run stay far below 2⁶³.
 pub const MOST_TOKENS: u64 = 1 << 40;
-/// Attempts at one task. A larger number does not come from a count.
+/// Most attempts at one task. A larger number is not a real count.
 pub const MOST_ATTEMPTS: u32 = 1_000_000;
 
 impl Rollout {
-    /// Leaves out the numbers that are out of range, and returns how many there were.
+    /// Removes the numbers that are out of range, and returns how many there were.
     ///
-    /// A run folder can come from elsewhere. Its columns have signed types, and one such number
-    /// would end every export.
+    /// A run folder may come from elsewhere. Export columns have signed types, so one such number
+    /// would make every export fail.
     pub fn leave_out_of_range(&mut self) -> u32 {
         let mut count = 0;
         let mut drop_tokens = |usage: &mut Option<Tokens>| {

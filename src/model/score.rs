@@ -1,5 +1,5 @@
-//! Scored and unscored rollouts. A rollout without a verdict about its solver is not a failure: no
-//! share may count it, and every place that prints a share also prints how many there are.
+//! Counts of scored and unscored rollouts. A rollout without a verdict about its solver is not a
+//! failure: no rate counts it. Every printed rate also states the number of such rollouts.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -13,16 +13,16 @@ use super::{Estimate, FailureKind, wilson};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scores {
-    /// Rollouts whose verdict is evidence about the solver.
+    /// Rollouts whose verdict says something about the solver.
     pub scored: u64,
-    /// Rollouts without such a verdict, e.g. because the engine failed. No rate counts them.
+    /// Rollouts without such a verdict, e.g. because the engine failed.
     pub unscored: u64,
     /// Scored rollouts that passed.
     pub passed: u64,
 }
 
 impl Scores {
-    /// One rollout with this result.
+    /// The count for one rollout with this result.
     pub fn of(kind: FailureKind) -> Self {
         let unscored = kind.masks();
         Self {
@@ -32,7 +32,7 @@ impl Scores {
         }
     }
 
-    /// `count` rollouts without a verdict.
+    /// The counts for `count` rollouts without a verdict.
     pub fn unscored(count: usize) -> Self {
         Self { unscored: count as u64, ..Self::default() }
     }
@@ -42,13 +42,15 @@ impl Scores {
         self.scored + self.unscored
     }
 
-    /// The share of scored rollouts that passed, with Wilson's 95 % interval. `None` without any.
+    /// Share of scored rollouts that passed, with Wilson's 95 % interval. `None` if none was
+    /// scored.
     pub fn pass_rate(self) -> Option<Estimate> {
-        // With no scored rollout the quotient is no number, and `wilson` has no estimate.
+        // With no scored rollout the quotient is NaN. `wilson` then returns `None`, because `size`
+        // is 0.
         wilson(self.passed as f64 / self.scored as f64, self.scored)
     }
 
-    /// The share of rollouts that were scored. `None` without any rollout.
+    /// Share of rollouts that were scored. `None` without any rollout.
     pub fn coverage(self) -> Option<f64> {
         (self.total() > 0).then(|| self.scored as f64 / self.total() as f64)
     }
@@ -87,7 +89,7 @@ impl fmt::Display for Scores {
     }
 }
 
-/// A share as a percentage that is rounded down, so that 999 of 1,000 is not 100 %.
+/// A share as a percentage, rounded down. So 999 of 1,000 is not printed as 100 %.
 pub fn floored_percent(share: f64) -> String {
     format!("{:.0} %", (100.0 * share).floor())
 }

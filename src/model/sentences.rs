@@ -1,15 +1,15 @@
-//! The sentences of an instruction.
+//! Splits an instruction into sentences.
 
-/// White space as single blanks, since instructions are wrapped.
+/// Replaces each run of white space by one blank. Instructions are wrapped at different columns.
 pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Words of a bold beginning that is a heading: a longer one says something.
+/// Most words of a bold text that counts as a heading. A longer one counts as a sentence.
 const HEADING_WORDS: usize = 4;
 
-/// The text of an instruction without headings and code blocks, white space squeezed, and its
-/// sentences with their places there.
+/// The text of an instruction without headings and code blocks, with white space squeezed. Then its
+/// sentences, each with its byte offset in that text.
 pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
     let mut blocks: Vec<String> = Vec::new();
     let mut in_code = false;
@@ -17,7 +17,7 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
     let mut in_list = false;
     for line in instruction.lines() {
         let trimmed = line.trim();
-        // Markdown's other kind of code block. In a list such a line belongs to an item.
+        // An indented code block. In a list, an indented line belongs to an item instead.
         if !in_code && !open && !in_list && !trimmed.is_empty() && is_indented(line) {
             continue;
         }
@@ -51,8 +51,8 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
             if !text.is_empty() {
                 text.push(' ');
             }
-            // The number of a list's item is no sentence, but quotations over several items contain
-            // it.
+            // The number of a list item is not a sentence. It stays in the text, because a
+            // quotation may span several items.
             if sentence.chars().any(char::is_alphabetic) && !is_heading(sentence) && !leads_in(sentence) {
                 sentences.push((text.len(), sentence.to_owned()));
             }
@@ -62,7 +62,8 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
     (text, sentences)
 }
 
-/// The sentences of a paragraph whose white space is squeezed. Semicolons separate demands too.
+/// The sentences of a paragraph with squeezed white space. A semicolon also ends a sentence, since
+/// it often separates two demands.
 fn sentences_of(block: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
@@ -79,8 +80,8 @@ fn sentences_of(block: &str) -> Vec<&str> {
     sentences
 }
 
-/// A few words in bold type that stand alone, as in `**Broken files.**`: people write headings in
-/// this way too.
+/// Whether the sentence is a few bold words that stand alone, e.g. `**Broken files.**`. Such text
+/// is a heading.
 fn is_heading(sentence: &str) -> bool {
     let item = if begins_item(sentence) {
         sentence.split_once(' ').map_or(sentence, |(_, rest)| rest)
@@ -91,14 +92,14 @@ fn is_heading(sentence: &str) -> bool {
     bare.is_some_and(|words| !words.contains("**") && words.split_whitespace().count() <= HEADING_WORDS)
 }
 
-/// Words that only announce an example.
+/// Whether the words only announce an example, e.g. `for instance`.
 fn leads_in(sentence: &str) -> bool {
     const LEAD_INS: [&str; 5] = ["for example", "for instance", "example", "examples", "an example"];
     let words = sentence.strip_suffix(':').map(str::to_lowercase);
     words.is_some_and(|words| LEAD_INS.contains(&words.as_str()))
 }
 
-/// Whether Markdown takes the line for code, if no paragraph precedes it.
+/// Whether Markdown reads the line as code, given that no paragraph precedes it.
 fn is_indented(line: &str) -> bool {
     line.starts_with("    ") || line.starts_with('\t')
 }

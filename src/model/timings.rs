@@ -1,13 +1,12 @@
-//! What was measured and seen while screening.
+//! Measurements and outputs of a screening.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{RowKind, ShellOutcome, TaskDigest};
 
-/// `timings.json`: time and memory of the trials behind a certificate, so that limits can be set
-/// from evidence. It is not part of the certificate, since times differ between machines that agree
-/// on every verdict.
+/// `timings.json`: time and memory of the trials behind a certificate. It helps to set limits. It
+/// is not part of the certificate, because times differ between machines while verdicts agree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timings {
@@ -15,11 +14,11 @@ pub struct Timings {
     pub version: u32,
     pub task: String,
     pub task_digest: TaskDigest,
-    /// Seconds that a solver of this task gets.
+    /// Time limit of a solver of this task, in seconds.
     pub agent_timeout_sec: u32,
-    /// Memory that a solver of this task gets, in MiB.
+    /// Memory limit of a solver of this task, in MiB.
     pub memory_mb: u32,
-    /// In the order of the certificate's rows; rows that share a trial repeat its figures.
+    /// In the order of the certificate's rows. Rows that share a trial repeat its figures.
     pub rows: Vec<RowTiming>,
 }
 
@@ -29,27 +28,27 @@ pub struct Timings {
 pub struct RowTiming {
     pub kind: RowKind,
     pub name: String,
-    /// From the first container's start to the verdict.
+    /// Seconds from the start of the first container to the verdict.
     pub seconds: f64,
-    /// Time of the solution, the mutant or the attack itself.
+    /// Seconds of the solution, the mutant or the attack itself.
     pub act_seconds: f64,
-    /// The most memory that the solver's container held at once, in bytes, page cache included.
+    /// Peak memory of the solver's container in bytes, including page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
-    /// For a row that is not ok: what its trial showed.
+    /// What the trial of a row that is not ok showed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<TrialSeen>,
 }
 
-/// What the trial of a row that is not ok showed, for people. The texts come from the task: control
-/// characters are not escaped.
+/// What the trial of a row that is not ok showed, for people to read. The texts come from the task,
+/// and their control characters are not escaped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSeen {
-    /// How the solution or the script ended. `None` if nothing was done, or the container was lost.
+    /// How the solution or the script ended. `None` if nothing was run, or the container was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub act: Option<ShellOutcome>,
-    /// Files that differ from the untouched trial's. `None` in the untouched trial.
+    /// Number of files that differ from the untouched trial. `None` in the untouched trial itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_files: Option<usize>,
     /// The last lines of the solution's output.
@@ -64,7 +63,7 @@ impl Timings {
     /// The version that this build writes.
     pub const VERSION: u32 = 2;
 
-    /// Longest act, in seconds, and largest peak, in bytes, of rows of one kind.
+    /// Longest act in seconds, and largest peak in bytes, among the rows of one kind.
     pub fn most(&self, kind: RowKind) -> Option<(f64, Option<u64>)> {
         let of_kind = self.rows.iter().filter(|row| row.kind == kind);
         of_kind

@@ -1,4 +1,4 @@
-//! Rollouts: agent, conversation, actions and result.
+//! Rollouts: the agent, its conversation, its actions and the verdict.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,38 +12,38 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Actor {
-    /// The recipe's expert, run from its script. Labelled `scripted` in every export.
+    /// The recipe's expert, which follows a script. Every export labels it `scripted`.
     Scripted {
-        /// The strategy of its script that it follows.
+        /// The strategy of the script that it follows.
         strategy: String,
-        /// The real errors that it makes.
+        /// The mistakes that it makes.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         mistakes: Vec<MadeMistake>,
-        /// `None` when it means to solve the task. The label of the trajectory is the verdict's,
-        /// never this.
+        /// How it is meant to lose. `None` if it is meant to pass. The verdict labels the
+        /// trajectory, never this field.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         failure: Option<ScriptedFailure>,
     },
-    /// The task's own solution. It writes no message.
+    /// The task's own solution. It writes no messages.
     Oracle,
-    /// No agent: no message and no command.
+    /// No agent: no messages and no commands.
     Nop,
     /// A language model.
     Model(ModelActor),
-    /// An agent of another harness; the rollout is imported.
+    /// An agent of another harness. The rollout was imported.
     Imported(Origin),
 }
 
-/// How a scripted expert means to lose.
+/// How a scripted expert is meant to lose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedFailure {
     pub mode: FailureMode,
-    /// The mistake that stays.
+    /// Id of the mistake that is never repaired.
     pub mistake: String,
 }
 
-/// A language model as agent, and its setting.
+/// A language model that acts as the agent, and its setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelActor {
@@ -57,21 +57,22 @@ pub struct ModelActor {
     pub adversary: Option<AdversaryView>,
 }
 
-/// Assistance given to an agent beside the task (LongCLI-Bench §4.4 and §4.5; `fork` is ours).
+/// Assistance that an agent gets in addition to the task (LongCLI-Bench §4.4 and §4.5; `fork` is
+/// termsmith's own).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
-    /// Nothing.
+    /// No assistance.
     Base,
-    /// After a failure, the names and messages of failed checks, and another round.
+    /// After a failure: the names and messages of the failed checks, and another round.
     SelfCorrection,
-    /// Key steps without code, written by a planner, before it begins.
+    /// A planner's key steps, without code, before the agent begins.
     Plan,
-    /// A mentor, who can be asked a few times and gives no code.
+    /// A mentor that answers a few questions, without code.
     Interactive,
-    /// Both of these.
+    /// `Plan` and `Interactive` together.
     PlanInteractive,
-    /// A new start from the exact state that another rollout had at some turn.
+    /// A start from the exact state that another rollout had after some turn.
     Fork,
 }
 
@@ -89,35 +90,35 @@ impl Arm {
     }
 }
 
-/// What an adversary can read.
+/// What an adversary is allowed to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdversaryView {
-    /// The task alone.
+    /// The task only.
     Blind,
-    /// The tests too.
+    /// The task and its tests.
     Tests,
 }
 
-/// The source of an imported rollout.
+/// Where an imported rollout came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Name of the agent in the source.
+    /// Name of the agent in the source, e.g. `terminus-2`.
     pub agent: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,
-    /// Format of the source (`ATIF-v1.6`, `terminus`).
+    /// Format of the source, e.g. `ATIF-v1.6` or `terminus`.
     pub format: String,
     /// BLAKE3 of the file that it was read from.
     pub source: String,
 }
 
 impl Actor {
-    /// Source of the messages, as in the column `teacher` of exported rows: a model's name, or
-    /// `scripted`, `oracle`, `nop`.
+    /// Who wrote the messages, as in the exported column `teacher`: a model's name, or `scripted`,
+    /// `oracle`, `nop`.
     pub fn teacher(&self) -> &str {
         match self {
             Self::Scripted { .. } => "scripted",
@@ -128,7 +129,7 @@ impl Actor {
         }
     }
 
-    /// The arm of the rollout. Agents other than our models have no assistance.
+    /// The arm of the rollout. `Base` for every agent that is not one of our models.
     pub fn arm(&self) -> Arm {
         match self {
             Self::Model(actor) => actor.arm,
@@ -137,8 +138,8 @@ impl Actor {
     }
 }
 
-/// The committed record of one rollout (`store/rollout/…`). Observations are stored under
-/// `observed/` by the same key.
+/// The stored record of one rollout (`store/rollout/…`). Its observations are in `observed/`, under
+/// the same key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrajectoryRecord {
@@ -151,47 +152,47 @@ pub struct TrajectoryRecord {
     pub environment_digest: Option<EnvironmentDigest>,
     pub attempt: u32,
     pub actor: Actor,
-    /// The scaffold's protocol.
+    /// The scaffold's protocol, e.g. `terminus`.
     pub scaffold: String,
-    /// The system prompt, verbatim; empty if there is none.
+    /// The system prompt, verbatim. Empty if there is none.
     pub system: String,
     /// The first user message, verbatim.
     pub prompt: String,
-    /// Functions that the agent could call.
+    /// Functions that the agent could call, as sent to the model.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tools: Vec<ToolDefinition>,
     pub turns: Vec<Turn>,
     pub end: End,
     pub verdict: Verdict,
-    /// Verdicts that were followed by another round.
+    /// The verdicts after which another round began.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rounds: Vec<Round>,
-    /// Model calls that brought plans, one for each step of the task.
+    /// Keys of the planner's model calls, one for each step of the task.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub plans: Vec<Key>,
-    /// Handoffs: after each, the conversation continued from a new context.
+    /// Points at which the conversation was replaced by a new one.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub handoffs: Vec<Handoff>,
-    /// The rollout that it was forked from.
+    /// The rollout that this one was forked from, and where.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fork: Option<ForkPoint>,
-    /// Findings of deterministic forensics in its commands.
+    /// Exploits that forensics found in its commands.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub exploits: Vec<Exploit>,
 }
 
-/// The cause of a rollout's result, as trainers distinguish it: only failures of the policy may
+/// The cause of a rollout's result, as trainers distinguish it. Only failures of the policy may
 /// carry a reward of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// The rollout passed.
     None,
-    /// A failure of the agent, including running out of time, turns or context.
+    /// The agent failed. That includes running out of time, turns or context.
     Policy,
     /// The agent tried to pass without doing the work, successfully or not.
     Exploit,
-    /// The engine failed; the result says nothing about the agent.
+    /// The engine failed. The result says nothing about the agent.
     Sandbox,
     /// The verifier broke.
     Verifier,
@@ -209,7 +210,8 @@ impl FailureKind {
         }
     }
 
-    /// Whether a trainer should leave the sample out: its reward is not about the policy.
+    /// Whether a trainer should leave the sample out, because its reward does not speak about the
+    /// policy.
     pub fn masks(self) -> bool {
         matches!(self, Self::Sandbox | Self::Verifier)
     }
@@ -234,14 +236,14 @@ impl TrajectoryRecord {
         self.failure_kind() == FailureKind::None
     }
 
-    /// Its rewards for checks of these classes. They are 0 if the agent tried to pass without doing
-    /// the work.
+    /// Its rewards, given the classes of the checks. All are 0 if the agent tried to pass without
+    /// doing the work. `None` if the verdict has no reward.
     pub fn rewards(&self, classes: &[Check]) -> Option<Rewards> {
         let rewards = self.verdict.rewards(classes)?;
         Some(if self.exploits.is_empty() { rewards } else { Rewards::NOTHING })
     }
 
-    /// The model was told to cheat: its messages must not be used as examples.
+    /// Whether the model was told to cheat. Its messages must not become training examples.
     pub fn is_adversarial(&self) -> bool {
         matches!(&self.actor, Actor::Model(ModelActor { adversary: Some(_), .. }))
     }
@@ -257,61 +259,61 @@ pub struct ToolDefinition {
     pub parameters: serde_json::Value,
 }
 
-/// A verdict within a rollout.
+/// A verdict after which the rollout continued.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Round {
-    /// Number of turns before it.
+    /// Number of turns before the verdict.
     pub turns: usize,
     pub verdict: Verdict,
 }
 
-/// The start of a rollout that shares its first turns with another.
+/// The point at which a fork leaves the rollout that it was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForkPoint {
-    /// Id of the other rollout.
+    /// Id of the rollout that was forked.
     pub parent: String,
-    /// Turns that both share.
+    /// Number of turns that both share.
     pub turns: usize,
 }
 
-/// A turn that tries to pass without doing the work, or looks like it.
+/// A turn that tries to pass without doing the work, or looks like an attempt to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exploit {
-    /// Turn, from 0.
+    /// Index of the turn, from 0.
     pub turn: usize,
-    /// Id of the attack whose pattern fits (`D-12`).
+    /// Id of the attack whose pattern matches, e.g. `D-12`.
     pub attack: String,
     pub message: String,
 }
 
-/// One message of the agent, and its actions.
+/// One message of the agent, and the actions that it led to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
     /// The message, byte for byte.
     pub content: String,
-    /// A reasoning model's thoughts before the message, if its server returns them separately.
+    /// The model's reasoning before the message, if the server returns it separately.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reasoning: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tool_calls: Vec<ToolCall>,
     pub kind: TurnKind,
-    /// Actions in order.
+    /// The actions, in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub acts: Vec<Act>,
-    /// The model call that returned the message; token ids and log-probabilities are in its
-    /// committed response.
+    /// Key of the model call that returned the message. Its stored response has the token ids and
+    /// log-probabilities.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<Key>,
-    /// The model call that returned a mentor's answer to it.
+    /// Key of the model call that returned the mentor's answer to this message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub guide: Option<Key>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub usage: Option<Tokens>,
-    /// The message was cut off at the token limit of a reply.
+    /// Whether the message was cut off at the token limit of a reply.
     #[serde(skip_serializing_if = "is_false", default)]
     pub cut_off: bool,
 }
@@ -328,23 +330,23 @@ pub enum TurnKind {
     /// The actions were carried out.
     #[default]
     Acted,
-    /// The message submits the work, and ends the episode or the round.
+    /// The message submits the work. It ends the episode or the round.
     Submitted,
-    /// The message claims completion, and the scaffold asks for confirmation.
+    /// The message claims that the work is done, and the scaffold asks for confirmation.
     Claimed,
-    /// The message violates the protocol; no action was carried out.
+    /// The message violates the protocol, so no action was carried out.
     Malformed,
     /// The message is a question to the mentor.
     Asked,
 }
 
-/// A call of a function by an agent.
+/// A function call that an agent made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// The arguments as the agent wrote them, usually a JSON object; possibly malformed.
+    /// The arguments as the agent wrote them. They should be a JSON object, but may be malformed.
     pub arguments: String,
 }
 
@@ -352,14 +354,14 @@ pub struct ToolCall {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
-    /// A command of the long-lived shell. `outcome` is `None` if the sandbox was lost during it.
+    /// A command in the long-lived shell. `outcome` is `None` if the sandbox was lost meanwhile.
     Command { command: String, outcome: Option<ShellOutcome> },
-    /// Keys typed into a terminal. There is no exit status.
+    /// Keystrokes sent to a terminal. They have no exit status.
     Keys { keys: String },
 }
 
 impl Act {
-    /// The command or the keys.
+    /// The command or the keystrokes.
     pub fn text(&self) -> &str {
         match self {
             Self::Command { command, .. } => command,
@@ -368,22 +370,23 @@ impl Act {
     }
 }
 
-/// Number of prompt and reply tokens.
+/// Token counts of a prompt and its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tokens {
     pub prompt: u64,
-    /// Reasoning included.
+    /// Tokens of the reply, including reasoning.
     pub completion: u64,
 }
 
-/// How one shell command ended. A failing command is data.
+/// How one shell command ended. A failing command is a result, not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellOutcome {
     Exited(i32),
     TimedOut,
-    /// The shell itself ended (`exit 9`, `exec`, a fatal signal) and was replaced.
+    /// The shell itself ended (e.g. `exit 9`, `exec`, a fatal signal) and was replaced. The value
+    /// is its exit status.
     ShellDied(i32),
 }
 
@@ -395,21 +398,21 @@ pub enum End {
     StepLimit,
     TimedOut,
     SandboxLost,
-    /// The terminal's shell has ended, so no more keys can be typed.
+    /// The terminal's shell has ended, so it takes no more keys.
     ShellEnded,
-    /// The token limit of one rollout was reached.
+    /// The rollout reached its token limit.
     TokenLimit,
-    /// The dollar limit of one rollout was reached.
+    /// The rollout reached its dollar limit.
     DollarLimit,
-    /// The conversation exceeds the model's context, and summaries are disabled or did not help.
+    /// The conversation exceeds the model's context. Summaries are disabled or did not help.
     ContextFull,
-    /// The server's content filter withheld a reply, or refused what the policy had said.
+    /// The server's content filter withheld a reply, or refused the policy's messages.
     ContentFiltered,
-    /// The server refused what the policy had said, and no other conversation.
+    /// The server refused this conversation, but answered one without the policy's messages.
     RequestRefused,
-    /// After an interruption, the recorded actions were executed again and had other exit statuses.
+    /// After an interruption, the recorded actions were repeated and had other exit statuses.
     ResumeDiverged,
-    /// Imported; the source does not say how it ended.
+    /// The rollout was imported, and its source does not say how it ended.
     Imported,
 }
 
@@ -433,27 +436,27 @@ impl End {
     }
 }
 
-/// A rollout with its observations: what export, `show` and ATIF read.
+/// A rollout with its observations. Export, `show` and ATIF read it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rollout {
     /// Stable id: the first 16 hexadecimal digits of the record's key.
     pub id: String,
     pub record: TrajectoryRecord,
     pub metadata: TaskMetadata,
-    /// The observations after each turn; empty after the last one, unless a limit ended the rollout
+    /// The observations after each turn. The last entry is empty, unless a limit ended the rollout
     /// there.
     pub shown: Vec<Vec<Shown>>,
-    /// One for each handoff.
+    /// The messages shown at each handoff, in order.
     pub handoffs: Vec<HandoffShown>,
     /// `None` if the verdict has no reward.
     pub rewards: Option<Rewards>,
-    /// Those of each of the record's rounds that was followed by another one.
+    /// Rewards of the verdicts in `record.rounds`, in the same order.
     pub round_rewards: Vec<Option<Rewards>>,
-    /// Labels of the detectors and the judge, in a fixed order.
+    /// Labels from the detectors and the judge, in a fixed order.
     pub labels: Vec<String>,
-    /// Numbers of the record that are out of range, and left out of it.
+    /// Number of values in the record that were out of range, and were removed.
     pub left_out: u32,
-    /// The source of the labels (`rules-6`, `rules-6+MODEL@PROMPTS`).
+    /// The source of the labels, e.g. `rules-6` or `rules-6+MODEL@PROMPTS`.
     pub judge: String,
 }
 
@@ -461,7 +464,7 @@ pub struct Rollout {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskMetadata {
-    /// The domain spec, or the category that the task names.
+    /// The domain's name, or the category that an imported task states.
     pub domain: String,
     pub skills: Vec<String>,
     pub operations: Vec<String>,
@@ -489,18 +492,18 @@ impl From<&Blueprint> for TaskMetadata {
     }
 }
 
-/// One message to the agent, as it read it.
+/// One message to the agent, exactly as the agent read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
-    /// The function call whose result it is, if any.
+    /// Id of the function call that this is the result of. `None` for other messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_call: Option<String>,
     pub content: String,
 }
 
 impl Shown {
-    /// A user's message.
+    /// A user message.
     pub fn text(content: impl Into<String>) -> Self {
         Self { tool_call: None, content: content.into() }
     }

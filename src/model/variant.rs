@@ -1,37 +1,37 @@
-//! Legal variants of a correct state, which no test may reject.
+//! Variants: correct states in other legal forms. No test may reject them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A change of the state that a correct solution left, after which it is still correct. Tests that
-/// reject it are too strict.
+/// A change to a correct final state that leaves it correct. Tests that reject the changed state
+/// are too strict. E.g. JSON with other white space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Kebab-case, and the name of its file.
+    /// Kebab-case. It is also the name of the variant's file.
     pub name: String,
     /// A short description.
     pub title: String,
-    /// The files that it varies, for readers of the list: the script itself finds out whether there
-    /// are any.
+    /// The kind of files that the script changes. It is informative: the script itself finds out
+    /// whether there are any.
     pub applies: Applies,
-    /// Bash, run as root in the solver's container after the reference solution. `$CHANGED` names a
-    /// file that lists the absolute paths of the regular files that the solution created or
-    /// changed, one per line. Exit status 0: done; 3: there was nothing to do.
+    /// Bash, run as root in the solver's container after the reference. The file `$CHANGED` lists
+    /// the absolute paths of the regular files that the solution created or changed, one per line.
+    /// Exit status 0 means done, 3 means that there was nothing to change.
     pub script: String,
-    /// Why this never makes a correct state wrong, in one sentence.
+    /// One sentence that says why the change never makes a correct state wrong.
     pub legal: String,
-    /// Legal only where an instruction leaves that form free: tried for the recipes that include
-    /// it, and no others.
+    /// Whether the change is legal only if the instruction leaves the form open. Then only recipes
+    /// that include the variant use it.
     #[serde(default)]
     pub conditional: bool,
 }
 
-/// The changed files that a variant works on.
+/// The kind of changed files that a variant works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Applies {
-    /// No particular file.
+    /// Not tied to files.
     Any,
     /// Any file.
     File,
@@ -41,6 +41,6 @@ pub enum Applies {
     Python,
     /// An SQLite database, whatever its name.
     Sqlite,
-    /// Something below a `.git` folder.
+    /// A file below a `.git` folder.
     Git,
 }

@@ -1,10 +1,10 @@
-//! Verdicts of a verifier.
+//! Verdicts: the results of a task's tests.
 
 use serde::{Deserialize, Serialize};
 
 use super::CheckId;
 
-/// One check of one verdict.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckResult {
@@ -12,17 +12,17 @@ pub struct CheckResult {
     pub passed: bool,
 }
 
-/// Whether a check distinguishes new work from existing behaviour (LongCLI-Bench §3.1).
+/// Whether a check tests new work or existing behaviour (LongCLI-Bench §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum CheckClass {
-    /// Fails on the untouched environment, passes on a solution.
+    /// Fail-to-pass: fails on the untouched environment, passes on a solution.
     F2P,
-    /// Passes on both: it guards existing behaviour.
+    /// Pass-to-pass: passes on both. It protects existing behaviour.
     P2P,
 }
 
-/// A check with its class, as the untouched trial showed it.
+/// A check, with its class from the untouched trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
@@ -39,33 +39,33 @@ pub struct Check {
 pub enum Outcome {
     /// Every check passed.
     Pass,
-    /// A check failed, or the sandbox was lost through the solver's fault.
+    /// A check failed, or the solver caused the loss of the sandbox.
     Fail,
     /// The solver ran out of time.
     Timeout,
-    /// The engine failed; nothing is known about the solver.
+    /// The engine failed. Nothing is known about the solver.
     Infra,
-    /// The verifier broke: missing, malformed or incomplete results.
+    /// The verifier broke. Its results are missing, malformed or incomplete.
     VerifierError,
 }
 
 impl Outcome {
-    /// Whether it is evidence about the solver.
+    /// Whether the outcome says something about the solver.
     pub fn is_scored(self) -> bool {
         matches!(self, Self::Pass | Self::Fail | Self::Timeout)
     }
 }
 
-/// Per-check results and the outcome.
+/// Results of all checks, and the outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
     pub outcome: Outcome,
-    /// One sentence for `fail` without checks, `timeout`, `infra` and `verifier_error`; empty
-    /// otherwise.
+    /// One sentence of explanation for `timeout`, `infra`, `verifier_error`, and `fail` without
+    /// checks. Empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
-    /// In the task's check order; empty when the verifier did not report.
+    /// In the task's order. Empty if the verifier did not report.
     pub checks: Vec<CheckResult>,
 }
 
@@ -73,14 +73,14 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rewards {
-    /// 1 when every check passed, else 0.
+    /// 1 if every check passed, else 0.
     pub binary: f64,
-    /// Share of checks that passed (LiteCoder's pass ratio).
+    /// Share of checks that passed. LiteCoder-Terminal calls it pass ratio.
     pub pass_ratio: f64,
-    /// Weighted share of F2P checks that passed; 1 when there are none. Without any classes, the
-    /// pass ratio, or `binary` without checks.
+    /// Weighted share of F2P checks that passed; 1 if there are none. Without known classes it is
+    /// the pass ratio. Without checks it is `binary`.
     pub f2p: f64,
-    /// Weighted share of P2P checks that passed; 1 when there are none.
+    /// Weighted share of P2P checks that passed; 1 if there are none.
     pub p2p: f64,
 }
 
@@ -102,7 +102,7 @@ impl Verdict {
         Self { outcome, cause: cause.into(), checks: Vec::new() }
     }
 
-    /// Whether it says anything about the solver.
+    /// Whether the tests ran to the end.
     pub fn is_judged(&self) -> bool {
         matches!(self.outcome, Outcome::Pass | Outcome::Fail)
     }
@@ -112,14 +112,13 @@ impl Verdict {
         self.outcome == Outcome::Pass
     }
 
-    /// The rewards, or `None` where none may be invented (`infra`, `verifier_error`).
+    /// The rewards. `None` for `infra` and `verifier_error`, which say nothing about the solver.
     pub fn rewards(&self, classes: &[Check]) -> Option<Rewards> {
         match self.outcome {
             Outcome::Pass | Outcome::Fail | Outcome::Timeout => {}
             Outcome::Infra | Outcome::VerifierError => return None,
         }
-        // A check of another maker's task may be missing from a report that came with a full
-        // reward.
+        // A foreign report may lack some checks. They count as passed if the whole verdict passed.
         let passed = |id: &CheckId| {
             let reported = self.checks.iter().find(|check| check.id == *id);
             reported.map_or(self.passed(), |check| check.passed)
@@ -128,7 +127,7 @@ impl Verdict {
             let of_class = || classes.iter().filter(|check| class.is_none_or(|class| check.class == class));
             let total: f64 = of_class().map(|check| check.weight).sum();
             let won: f64 = of_class().filter(|check| passed(&check.id)).map(|check| check.weight).sum();
-            // The sum of nothing is −0 in floating point, which readers would print.
+            // An empty sum is −0 in floating point. Readers would print the sign.
             let won = won + 0.0;
             if total > 0.0 { won / total } else { 1.0 }
         };
@@ -137,8 +136,8 @@ impl Verdict {
             if self.checks.is_empty() { 0.0 } else { won as f64 / self.checks.len() as f64 }
         };
         let binary = if self.passed() { 1.0 } else { 0.0 };
-        // Nothing is known of the untouched task: each check counts as work to do, and a verdict
-        // without checks as one check.
+        // Without classes nothing is known of the untouched task, so every check counts as work to
+        // do. A verdict without checks counts as one check.
         let f2p = match (classes, self.checks.as_slice()) {
             ([], []) => binary,
             ([], _) => ratio,
