@@ -1,8 +1,7 @@
-//! What an agent did in each turn, without its wording: the form in which two rollouts are
-//! compared.
+//! What an agent did in each turn, in a form that two rollouts can be compared by.
 //!
-//! Two messages that run the same command are the same action, whatever they say about it. Spaces,
-//! empty lines and comments of commands are wording too.
+//! Two messages with the same command are the same action, whatever their prose says. Spaces, empty
+//! lines and comments inside commands do not count either.
 
 use std::sync::LazyLock;
 
@@ -10,13 +9,13 @@ use regex::Regex;
 
 use crate::model::{Rollout, Shown, ToolCall, Turn, TurnKind, squeeze};
 
-/// The beginning of a here-document, with its delimiter. `<<<` is none, and neither is a shift by a
-/// number.
+/// The start of a here-document, with its delimiter as group 1. It does not match `<<<`, or a shift
+/// by a number as in `1 << 2`.
 static HEREDOC: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:^|[^<])<<-?\s*['"\\]?([A-Za-z_]\w*)"#).ok());
 
-/// A line whose here-document is a program or a settings file, in which `#` begins a comment. In
-/// other texts it may be a heading.
+/// A line that starts a here-document with code or settings. There `#` begins a comment. In other
+/// here-documents `#` may be a heading.
 static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?x)
@@ -27,11 +26,11 @@ static PROGRAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// One turn without its wording.
+/// One turn, reduced to what was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Action {
     pub(super) kind: TurnKind,
-    /// The commands, keystrokes or calls, normalised; empty if nothing was carried out.
+    /// The normalised commands, keystrokes or function calls. Empty if nothing was carried out.
     pub(super) text: String,
 }
 
@@ -42,8 +41,8 @@ impl Action {
             joined(turn.acts.iter().map(|act| normalised(act.text())))
         } else {
             match turn.kind {
-                // An agent with a loop of its own, or an imported one: calls are all that is known,
-                // or the message itself.
+                // An agent with its own loop, or an imported rollout. Only its calls are known, or
+                // else the message itself.
                 TurnKind::Acted if turn.tool_calls.is_empty() => squeeze(&turn.content),
                 TurnKind::Acted => joined(turn.tool_calls.iter().map(call)),
                 TurnKind::Asked => squeeze(&turn.content),
@@ -59,8 +58,7 @@ pub(super) fn actions(rollout: &Rollout) -> Vec<Action> {
     rollout.record.turns.iter().map(Action::of).collect()
 }
 
-/// The commands among `actions`, in order: what two rollouts are compared by where only their work
-/// counts.
+/// The commands among `actions`, in order. Questions and malformed replies are left out.
 pub(super) fn commands(actions: &[Action]) -> Vec<&str> {
     let ran = |action: &&Action| match action.kind {
         TurnKind::Acted | TurnKind::Submitted | TurnKind::Claimed => !action.text.is_empty(),
@@ -69,24 +67,23 @@ pub(super) fn commands(actions: &[Action]) -> Vec<&str> {
     actions.iter().filter(ran).map(|action| action.text.as_str()).collect()
 }
 
-/// The first turn at which the actions differ. `None` if there is no such turn on both sides,
-/// because one side has all actions of the other.
+/// The first turn at which the actions differ. `None` if one side has all actions of the other.
 pub(super) fn divergence(one: &[Action], other: &[Action]) -> Option<usize> {
     one.iter().zip(other).position(|(one, other)| one != other)
 }
 
-/// Whether two observations say the same. Ids of function calls differ between rollouts and are not
-/// shown.
+/// Whether two observations show the same text. Ids of function calls are not compared, because
+/// they differ between rollouts.
 pub(super) fn same_observation(one: &[Shown], other: &[Shown]) -> bool {
     let texts =
         |shown: &[Shown]| shown.iter().map(|shown| shown.content.trim().to_owned()).collect::<Vec<_>>();
     texts(one) == texts(other)
 }
 
-/// A command or keystrokes without what is only wording: comments outside of data, spaces, empty
-/// lines.
+/// A command or keystrokes, without comments, extra spaces and empty lines. Here-documents with
+/// data keep them.
 pub(super) fn normalised(text: &str) -> String {
-    /// A here-document that has not ended.
+    /// A here-document whose end has not been reached.
     struct Open {
         delimiter: String,
         program: bool,
@@ -124,7 +121,7 @@ fn joined(texts: impl Iterator<Item = String>) -> String {
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// A function call: its command, or its arguments as JSON with sorted keys.
+/// A function call: the command in it, or its arguments as JSON with sorted keys.
 fn call(call: &ToolCall) -> String {
     let Ok(arguments) = serde_json::from_str::<serde_json::Value>(&call.arguments) else {
         return format!("{} {}", call.name, squeeze(&call.arguments));
@@ -148,7 +145,7 @@ mod tests {
         check("# I look first.\nls", "ls");
         check("#!/bin/sh\nls", "#!/bin/sh\nls");
         check("ls\npwd\n", "ls\npwd");
-        // Indentation of a program counts, its comments do not.
+        // In a here-document with code, indentation counts and comments do not.
         check(
             "cat > a.py <<'EOF'\n# sums\nif x:\n    y  =  1  \n\nEOF\nls",
             "cat > a.py <<'EOF'\nif x:\n    y  =  1\nEOF\nls",
@@ -158,7 +155,7 @@ mod tests {
             "cat > Makefile <<EOF\n# all\nall:\n\tmake x\nEOF",
             "cat > Makefile <<EOF\nall:\n\tmake x\nEOF",
         );
-        // A heading is data.
+        // In a here-document with text, `# Sums` is data.
         check("cat > a.md <<EOF\n# Sums\nEOF\n# bye", "cat > a.md <<EOF\n# Sums\nEOF");
         check("cat <<< word\n# note", "cat <<< word");
         check("echo $((1 << 3))\n# note\nls", "echo $((1 << 3))\nls");
@@ -207,7 +204,7 @@ mod tests {
         check("a b .", "a .", Some(1));
         check("a b .", "b a .", Some(0));
         check("a b .", "a b .", None);
-        // A limit ended one side: it has no action that the other lacks.
+        // A limit ended one side early. All of its actions also occur in the other.
         check("a b c", "a b", None);
     }
 }

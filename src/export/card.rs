@@ -1,5 +1,5 @@
-//! The dataset card: `README.md` of the data folder, whose front matter tells loaders which files
-//! make which config.
+//! The dataset card: `README.md` of the data folder. Its front matter tells loaders which files
+//! belong to which config.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,17 +22,17 @@ use crate::model::{
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
 
-/// Counts of an export, for one domain.
+/// Counts of an export for one domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Tasks with at least one rollout.
     pub tasks: u64,
     pub rollouts: Scores,
-    /// By config.
+    /// Number of rows by config.
     pub rows: BTreeMap<&'static str, u64>,
 }
 
-/// A teacher: agent, scaffold and arm.
+/// Who acted in rollouts: agent, scaffold and arm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Teacher {
     kind: TeacherKind,
@@ -44,12 +44,12 @@ pub(super) struct Teacher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum TeacherKind {
-    /// A recipe's script.
+    /// The script of a recipe's expert.
     Script,
     Model,
     /// An agent of another harness.
     Imported,
-    /// The task's own solution, or no agent. Neither writes messages.
+    /// The task's own solution, or no agent at all. Neither writes messages.
     Reference,
 }
 
@@ -57,7 +57,7 @@ enum TeacherKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TeacherCounts {
     rollouts: Scores,
-    /// Rollouts of tasks that were made elsewhere.
+    /// Rollouts of tasks that termsmith did not make.
     foreign: u64,
 }
 
@@ -86,7 +86,7 @@ impl TeacherCounts {
     }
 }
 
-/// A row of the table of teachers.
+/// A row of the card's table of teachers.
 #[derive(Serialize)]
 struct TeacherRow<'a> {
     kind: TeacherKind,
@@ -96,7 +96,7 @@ struct TeacherRow<'a> {
     rollouts: Scores,
 }
 
-/// The cells of a table for `scores`: scored, unscored, coverage, passing, rate.
+/// The cells of a table row for `scores`: scored, unscored, coverage, passing, rate.
 fn score_cells(scores: &Value) -> Result<String, Error> {
     let count = |name: &str| u64::try_from(scores.get_attr(name)?);
     let scores = Scores { scored: count("scored")?, unscored: count("unscored")?, passed: count("passed")? };
@@ -106,24 +106,24 @@ fn score_cells(scores: &Value) -> Result<String, Error> {
     Ok(format!("{scored} | {unscored} | {coverage} | {passed} | {rate}"))
 }
 
-/// What the certificates of the exported tasks say, all together.
+/// Sums over the certificates of the exported tasks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Certificates {
-    /// Certified tasks.
+    /// Number of certified tasks.
     pub tasks: u64,
     pub mutants: Tally,
     pub clauses: Tally,
     pub variants: Tally,
     pub attacks: Tally,
-    /// Mutants that passed, each as its task and name.
+    /// Mutants that passed, each named by its task and mutant.
     pub survivors: Vec<String>,
-    /// Checks that the untouched environments pass, and all checks: what `pass_ratio` gives for
-    /// doing nothing.
+    /// Checks that pass in the untouched environment, and all checks. Their ratio is the
+    /// `pass_ratio` for doing nothing.
     pub untouched: Tally,
 }
 
 impl Certificates {
-    /// Adds a certificate. Only certified tasks have rows.
+    /// Adds a certificate. Certificates of rejected tasks are ignored.
     pub fn add(&mut self, certificate: &Certificate) {
         if !certificate.certified {
             return;
@@ -139,7 +139,8 @@ impl Certificates {
             sum.good += tally.good;
             sum.counted += tally.counted;
         }
-        // Their rows are `ok`: a survivor alone never rejects a task.
+        // A survivor's row is `ok`, because a survivor alone never rejects a task. So `ok` cannot
+        // be used here.
         let survived = |row: &&CertificateRow| {
             row.kind == RowKind::Mutant && row.counts && row.outcome == Some(Outcome::Pass)
         };
@@ -152,20 +153,20 @@ impl Certificates {
     }
 }
 
-/// The variables of the template.
+/// The variables of the card's template.
 #[derive(Serialize)]
 struct Context<'a> {
     title: &'a str,
-    /// `None` if third parties have rights in some row.
+    /// The licence of all rows. `None` if third parties have rights in some row.
     licence: Option<&'static str>,
-    /// The licence of the rows that only termsmith's scripts and recipes produced.
+    /// The licence of rows that only termsmith's scripts and recipes produced.
     our_licence: &'static str,
     teachers: Vec<TeacherRow<'a>>,
-    /// Which kinds of teachers occur.
+    /// Whether the export contains this kind of teacher.
     scripts: bool,
     models: bool,
     imported: bool,
-    /// Rollouts of tasks from recipes, and of other tasks.
+    /// Number of rollouts of tasks from recipes, and of other tasks.
     of_recipes: u64,
     of_others: u64,
     authoring: Option<&'a str>,
@@ -179,7 +180,7 @@ struct Context<'a> {
     survivors: &'a [String],
     untouched_pass_ratio: Option<String>,
     excluded: Excluded,
-    /// Kinds of values that look like credentials, and their numbers.
+    /// Kinds of values that look like credentials, with their counts.
     secrets: Vec<(String, u64)>,
     secrets_in: usize,
     secrets_masked: bool,
@@ -188,7 +189,7 @@ struct Context<'a> {
     fewest_pairs: usize,
 }
 
-/// Surviving mutants that the card names.
+/// Most surviving mutants that the card names.
 const MOST_SURVIVORS: usize = 20;
 
 #[derive(Serialize)]
@@ -198,13 +199,13 @@ struct Config {
     rows: u64,
     bytes: u64,
     files: usize,
-    /// Splits that have files.
+    /// Splits that have rows.
     splits: Vec<&'static str>,
     about: String,
     columns: Vec<Described>,
 }
 
-/// A column as the card lists it.
+/// A column in the card.
 #[derive(Serialize)]
 struct Described {
     name: String,
@@ -213,7 +214,7 @@ struct Described {
     about: &'static str,
 }
 
-/// The text of the card.
+/// Renders the card.
 pub(super) fn render(
     configs: &[(&ExportConfig, ConfigSummary)],
     domains: &BTreeMap<String, Counts>,
@@ -297,7 +298,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     Ok(environment)
 }
 
-/// All domains together, with a number for each of `configs`.
+/// Counts over all domains, with a number of rows for each of `configs`.
 fn total(domains: &BTreeMap<String, Counts>, configs: &[(&ExportConfig, ConfigSummary)]) -> Counts {
     let rows = configs.iter().map(|(config, _)| (config.name, 0)).collect();
     let mut total = Counts { rows, ..Counts::default() };
@@ -335,7 +336,7 @@ fn type_name(data_type: &DataType) -> String {
     }
 }
 
-/// The Hugging Face Hub's bucket for a number of rows.
+/// The size category of the Hugging Face Hub for a number of rows, e.g. `1K<n<10K`.
 fn size_category(rows: u64) -> &'static str {
     match rows {
         0..1_000 => "n<1K",

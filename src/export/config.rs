@@ -1,4 +1,5 @@
-//! The configs of the dataset. A new one is a file with a [`Row`], and a line in [`CONFIGS`].
+//! The configs (tables) of the dataset. A new config is a file with a [`Row`] and a line in
+//! [`CONFIGS`].
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use super::row::{Column, Row};
 use super::{ConfigSummary, ExportOptions, FileSummary, pref_dmpo, pref_step, sft, split};
 use crate::model::Rollout;
 
-/// The configs that an export writes; loaders take the first one unless told otherwise.
+/// The configs that an export writes. Loaders take the first one by default.
 pub const CONFIGS: [ExportConfig; 3] = [
     ExportConfig::of::<sft::Row>(),
     ExportConfig::of::<pref_dmpo::Row>(),
@@ -18,7 +19,7 @@ pub const CONFIGS: [ExportConfig; 3] = [
 /// Opens the writer of a config in a folder.
 pub(super) type CreateWriter = fn(&Path, Bounds) -> Result<Box<dyn ConfigWriter>, WriteError>;
 
-/// The interface of a config to card and writer, independent of its row type.
+/// A config as card and writer see it, without its row type.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportConfig {
     pub name: &'static str,
@@ -37,16 +38,15 @@ impl ExportConfig {
 
 /// Writes one config.
 pub(super) trait ConfigWriter {
-    /// Writes the rows of one task's rollouts, and returns how many there are.
+    /// Writes the rows of one task's rollouts, and returns their number.
     fn push_task(&mut self, rollouts: &[Rollout], options: &ExportOptions) -> Result<u64, RowsError>;
 
-    /// Ends the files. Rows of groups that are to be held out are a split of their own if
-    /// `hold_out`.
+    /// Closes the files. With `hold_out`, the rows of held-out groups become the split `test`.
     fn finish(self: Box<Self>, hold_out: bool) -> Result<ConfigSummary, WriteError>;
 }
 
-/// The rows of one config, divided by their groups. Whether there are enough groups to hold some
-/// out is known at the end.
+/// The rows of one config, in two splits. At the end the splits are joined if there are too few
+/// groups to hold any out.
 struct Splits<R> {
     folder: PathBuf,
     train: Shards<R>,
@@ -166,7 +166,7 @@ mod tests {
             let rows = reader.get_row_iter(None).unwrap();
             tasks.extend(rows.map(|row| row.unwrap().get_string(0).unwrap().clone()));
         }
-        // Rows of groups that could be held out come last.
+        // Rows of groups that may be held out are written last.
         tasks.sort();
         assert_eq!(tasks, ["games-roll-up-0", "games-roll-up-1"]);
 

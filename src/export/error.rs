@@ -1,4 +1,4 @@
-//! Errors of an export, each with a path or a trajectory, and a hint.
+//! Errors of an export. Each names a path or a trajectory, and has a hint.
 
 use std::error::Error;
 use std::io;
@@ -12,7 +12,8 @@ use super::pairs::MixedTasks;
 use super::separability::SeparableError;
 use crate::store::StoreError;
 
-/// A failed export. The files of an earlier export are unchanged, unless the error says otherwise.
+/// An export that failed. The files of an earlier export are unchanged, unless the error says
+/// otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError<E: Error + 'static> {
     /// The rollouts could not be read.
@@ -20,7 +21,7 @@ pub enum ExportError<E: Error + 'static> {
     Source(#[source] E),
     #[error(transparent)]
     Rows(#[from] RowsError),
-    /// Only of a strict export.
+    /// Occurs only in a strict export.
     #[error(transparent)]
     Separable(#[from] SeparableError),
     #[error(
@@ -57,7 +58,7 @@ pub enum RowsError {
 pub enum WriteError {
     #[error(transparent)]
     Storage(#[from] StoreError),
-    /// Rows and schema disagree.
+    /// The rows do not fit their schema.
     #[error("failed to encode rows for `{}`: they do not fit their schema\nhint: this is a bug in termsmith; please report it", path.display())]
     Encode {
         path: PathBuf,
@@ -67,7 +68,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The I/O error inside `source`, if there is one, else a mismatch of rows and schema.
+    /// The I/O error inside `source`, if there is one. Otherwise rows and schema do not match.
     pub(super) fn from_parquet(path: &Path, source: ParquetError) -> Self {
         match source {
             ParquetError::External(inner) => Self::from_any(path, inner),

@@ -1,4 +1,4 @@
-//! What the dataset card says about the content: lengths, errors, pairs, and what is in no pair.
+//! Figures for the dataset card: lengths, errors, pairs, and rollouts without a pair.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use super::train::{errors_and_recoveries, repaired};
 use super::{ExportOptions, RowsError, pref_dmpo, sft, split};
 use crate::model::{Actor, FailureMode, MadeMistake, Rollout};
 
-/// Counts over the rollouts of an export, made in the same pass as the rows.
+/// Counts over the rollouts of an export. They are made in the same pass as the rows.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
-    /// Groups of rows that a split keeps together.
+    /// Split groups that occur.
     pub(super) groups: BTreeSet<String>,
     turns: Vec<usize>,
     characters: Vec<usize>,
-    /// Percentages of lines of passing rollouts that stand in a solution.
+    /// For each passing rollout, the percentage of its command lines that also occur in a solution.
     overlaps: Vec<usize>,
     passes: Errors,
     scripted: Scripted,
@@ -34,24 +34,24 @@ pub(super) struct Figures {
 /// Errors in passing rollouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Errors {
-    /// Passing rollouts with a message.
+    /// Passing rollouts with at least one message.
     rollouts: u64,
-    /// Those in which a command failed.
+    /// Rollouts in which a command failed.
     with_error: u64,
-    /// Failed commands, and those after which a later one succeeded.
+    /// Failed commands. Those that a successful command followed are `recovered`.
     errors: u64,
     recovered: u64,
     /// Rollouts in which a file was written again after a failure.
     with_repair: u64,
 }
 
-/// Real errors of scripted experts in passing rollouts: each was found by a check of the expert's
-/// own, and repaired.
+/// Mistakes of scripted experts in passing rollouts. The expert found each by its own check, and
+/// repaired it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Scripted {
     rollouts: u64,
     with_mistake: u64,
-    /// Those of which a first repair left the mistake as it was.
+    /// Rollouts in which a first repair left the mistake as it was.
     with_wrong_repair: u64,
     kinds: BTreeMap<&'static str, u64>,
 }
@@ -68,7 +68,7 @@ impl Scripted {
 }
 
 impl Figures {
-    /// Adds the rollouts of one task. `exclusions` are theirs from `sft`.
+    /// Adds the rollouts of one task. `exclusions` says for each whether `sft` leaves it out.
     pub(super) fn add(
         &mut self,
         rollouts: &[Rollout],
@@ -117,13 +117,13 @@ impl Figures {
         Ok(())
     }
 
-    /// Whether there are enough groups to hold some of them out.
+    /// Whether there are enough groups to hold some out.
     pub(super) fn hold_out(&self) -> bool {
         let held_out = self.groups.iter().filter(|group| split::is_held_out(group)).count();
         self.groups.len() >= split::FEWEST_GROUPS && held_out < self.groups.len()
     }
 
-    /// The variables of the card's template.
+    /// The figures as variables of the card's template.
     pub(super) fn card(&self) -> Content {
         let held_out = if self.hold_out() {
             self.groups.iter().filter(|group| split::is_held_out(group)).cloned().collect()
@@ -155,7 +155,7 @@ impl Figures {
     }
 }
 
-/// What the card says about the content.
+/// Figures about the content of the export.
 #[derive(Debug, Serialize)]
 pub(super) struct Content {
     groups: usize,
@@ -187,7 +187,7 @@ pub(super) struct MeasuredFeature {
     pub(super) name: &'static str,
     pub(super) whole: String,
     pub(super) after: String,
-    /// Whether one of them is outside of the accepted range.
+    /// Whether an AUC of the feature is outside of the accepted range.
     pub(super) telling: bool,
 }
 
@@ -204,7 +204,7 @@ impl Spread {
     fn of(numbers: &[usize]) -> Option<Self> {
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
-        // The nearest rank: a number that occurs.
+        // The nearest-rank percentile: it is always one of the numbers.
         let rank = |share: usize| {
             let at = (sorted.len() * share).div_ceil(100).max(1) - 1;
             sorted.get(at).copied()

@@ -6,10 +6,10 @@ use crate::model::{
     TaskDigest, TaskMetadata, TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
-/// Checks of every verdict made here.
+/// Number of checks in each verdict made here.
 pub(crate) const CHECKS: u32 = 8;
 
-/// A blueprint of `domain`, the `index`th of its run.
+/// A blueprint of `domain`, number `index` of its run.
 pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
     Blueprint {
         index,
@@ -27,12 +27,12 @@ pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
     }
 }
 
-/// Lines of the log that one attempt reads, so that attempts differ in what they run after their
-/// first command.
+/// Lines of the log that one attempt reads. So attempts differ in what they run after their first
+/// command.
 const LINES_PER_ATTEMPT: usize = 100;
 
-/// A rollout of task `index` that ran `commands` commands and submitted, with `passed` of
-/// [`CHECKS`] checks passed.
+/// A rollout of task `index`. It ran `commands` commands, submitted, and passed `passed` of
+/// [`CHECKS`] checks.
 pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, passed: u32) -> Rollout {
     let mut turns: Vec<Turn> = (0..commands)
         .map(|number| {
@@ -95,7 +95,7 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
     }
 }
 
-/// The same rollout, ended by an engine failure: nothing was measured.
+/// The same rollout, ended by a failure of the engine. It has no rewards.
 pub(crate) fn unmeasured(mut rollout: Rollout) -> Rollout {
     rollout.record.verdict = Verdict::without_checks(Outcome::Infra, "the engine stopped answering");
     rollout.rewards = None;

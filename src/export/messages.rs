@@ -1,9 +1,8 @@
 //! Rollouts as chat messages, in the protocol of their scaffold.
 //!
-//! One optional system message, then user and assistant in strict alternation, ending with the
-//! assistant. Every chat template accepts this order, and trainers check it (LLaMA-Factory skips
-//! rows that violate it without an error). A rollout that violates it is therefore an error here,
-//! so that no trainer drops a row.
+//! The order is: one optional system message, then user and assistant in turn, with the assistant
+//! last. Every chat template accepts this order. Trainers check it: e.g. LLaMA-Factory skips other
+//! rows without an error. Here another order is an error, so that no trainer drops a row silently.
 
 use std::ops::Range;
 
@@ -11,12 +10,13 @@ use serde_json::json;
 
 use crate::model::{Message, Role, Rollout, Shown, Turn};
 
-/// The messages of a rollout, split before the first assistant message.
+/// The messages of a rollout, divided before the first assistant message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// The system message, if there is one, and the task: the same for all rollouts of a task.
+    /// The system message, if there is one, and the task. All rollouts of a task have the same
+    /// prompt.
     pub prompt: Vec<Message>,
-    /// From the first assistant message to the last one.
+    /// The messages from the first assistant message to the last.
     pub answer: Vec<Message>,
 }
 
@@ -24,14 +24,14 @@ pub struct Conversation {
 /// of the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Index of the segment within the rollout, from 0. Segments without an answer are skipped.
+    /// Index of the segment in the rollout, from 0. Segments without an answer have no branch.
     pub segment: usize,
-    /// The rollout's turns that are the answer.
+    /// The turns of the rollout that make up the answer.
     pub turns: Range<usize>,
     pub conversation: Conversation,
 }
 
-/// A rollout whose messages are not a well-formed conversation.
+/// The error for a rollout whose messages are not a well-formed conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "trajectory `{id}` is not a well-formed conversation: {problem}\n\
@@ -64,7 +64,7 @@ pub enum Problem {
 }
 
 impl Conversation {
-    /// The whole conversation, prompt first.
+    /// All messages, prompt first.
     pub fn into_messages(self) -> Vec<Message> {
         let mut messages = self.prompt;
         messages.extend(self.answer);
@@ -72,8 +72,8 @@ impl Conversation {
     }
 }
 
-/// The only conversation of `rollout`. The observation after the last assistant message is not part
-/// of it.
+/// The only conversation of `rollout`. It ends with the last assistant message; a later observation
+/// is left out. Several conversations are an error.
 pub fn conversation(rollout: &Rollout) -> Result<Conversation, MessageError> {
     let built = match checked(rollout) {
         Ok(branches) => match <[Branch; 1]>::try_from(branches) {
@@ -98,8 +98,8 @@ fn checked(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     Ok(branches)
 }
 
-/// The assistant message of `turn` as one text: reasoning and function calls in the tags of Hermes'
-/// and Qwen's chat templates, which Harbor's `traces export` also writes.
+/// The assistant message of `turn` as one text. Reasoning and function calls are in the tags of
+/// Hermes' and Qwen's chat templates, as in Harbor's `traces export`.
 pub fn assistant_text(turn: &Turn) -> String {
     let mut text = String::new();
     if let Some(reasoning) = turn.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
@@ -107,7 +107,7 @@ pub fn assistant_text(turn: &Turn) -> String {
     }
     text.push_str(&turn.content);
     for call in &turn.tool_calls {
-        // Arguments that are not JSON are kept as text.
+        // Arguments that are no JSON stay text.
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
         let call = json!({ "name": call.name, "arguments": arguments });
         let gap = if text.is_empty() { "" } else { "\n" };
@@ -116,7 +116,7 @@ pub fn assistant_text(turn: &Turn) -> String {
     text
 }
 
-/// The user message after a turn: results of function calls in tags, all other observations
+/// The user message after a turn. Results of function calls are in tags, other observations are
 /// verbatim.
 pub fn user_text(shown: &[Shown]) -> String {
     let texts: Vec<_> = shown
@@ -129,14 +129,14 @@ pub fn user_text(shown: &[Shown]) -> String {
     texts.join("\n")
 }
 
-/// Whether some message of `rollout` is empty, as models' replies sometimes are. Chat templates
-/// refuse an empty message, so such a rollout is left out of every config.
+/// Whether a message of `rollout` is empty, as replies of models sometimes are. Chat templates
+/// refuse empty messages, so every config leaves such a rollout out.
 pub fn has_empty_message(rollout: &Rollout) -> bool {
     matches!(checked(rollout), Err(Problem::Empty(_)))
 }
 
-/// Enforces: system at most once and first, then user and assistant in turn, the assistant last,
-/// nothing empty.
+/// Checks the order: at most one system message, first; then user and assistant in turn; the
+/// assistant last; no empty message.
 pub fn check_alternation<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), Problem> {
     let mut last = Role::System;
     for (at, message) in messages.into_iter().enumerate() {
@@ -165,7 +165,7 @@ fn build(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     }
     let mut branches = Vec::with_capacity(handoffs + 1);
     for (segment, turns) in record.segments().into_iter().enumerate() {
-        // A limit can end a rollout right after a summary. A rollout without any turn is reported
+        // A limit can end a rollout right after a summary. A rollout without any turns is reported
         // by `check_alternation`.
         if turns.is_empty() && handoffs > 0 {
             continue;
@@ -191,8 +191,8 @@ fn prompt(rollout: &Rollout, segment: usize) -> Vec<Message> {
     prompt
 }
 
-/// Adds a message. Consecutive messages of one role, as in terminus-2's handoff, are joined,
-/// because the roles of a row alternate.
+/// Adds a message. Consecutive messages of one role are joined, because roles must alternate. E.g.
+/// terminus-2's handoff has two user messages in a row.
 fn add(messages: &mut Vec<Message>, message: &Message) {
     match messages.last_mut() {
         Some(last) if last.role == message.role => {
@@ -203,7 +203,7 @@ fn add(messages: &mut Vec<Message>, message: &Message) {
     }
 }
 
-/// The messages from the first of `turns` to the last.
+/// The messages of `turns`, with the observations between them.
 fn answer(rollout: &Rollout, turns: Range<usize>) -> Result<Vec<Message>, Problem> {
     let recorded = rollout.record.turns.get(turns.clone()).zip(rollout.shown.get(turns.clone()));
     let Some((recorded, shown)) = recorded else {
@@ -223,7 +223,7 @@ fn answer(rollout: &Rollout, turns: Range<usize>) -> Result<Vec<Message>, Proble
     Ok(answer)
 }
 
-/// Enforces that every turn has an entry of observations.
+/// Checks that every turn has an entry of observations.
 pub fn check_observations(rollout: &Rollout) -> Result<(), MessageError> {
     count_observations(rollout).map_err(|problem| MessageError { id: rollout.id.clone(), problem })
 }
@@ -392,7 +392,8 @@ mod tests {
             },
             Some(Problem::Ending),
         );
-        // Stopped at the step limit: no message follows the last observation, so it is left out.
+        // The step limit ended the rollout. No message follows the last observation, so it is left
+        // out.
         check(
             |rollout| {
                 rollout.record.turns.pop();

@@ -1,9 +1,8 @@
-//! Rollouts as training data: Parquet that trainers read unmodified, and ATIF.
+//! Rollouts as training data: Parquet files that trainers read as they are, and ATIF.
 //!
-//! [`export`] makes one pass over the rollouts, a task at a time, and writes every config and a
-//! dataset card. It reads only its arguments and writes below one folder; it does not depend on
-//! models, engines or records. Equal rollouts give equal bytes, and unchanged files are not
-//! written.
+//! [`export`] makes one pass over the rollouts, task by task, and writes every config and a dataset
+//! card. It reads only its arguments, and writes only below one folder. It needs no model, engine
+//! or store. Equal rollouts give equal bytes. Unchanged files are not written again.
 
 mod actions;
 pub mod atif;
@@ -59,12 +58,13 @@ use self::version::versions;
 use crate::model::{Actor, Rollout, Scores};
 use crate::store::FileChange;
 
-/// Licence of generated data (SPDX), stated in the card and on every row in which third parties
-/// have no rights.
+/// Licence of generated data (SPDX). The card states it, and every row in which third parties have
+/// no rights.
 pub const DATA_LICENCE: &str = "CC-BY-4.0";
 
-/// The licence of a rollout's text: known for scripted rollouts of tasks from recipes. Otherwise
-/// the terms of the model's provider or the task's author apply, which termsmith does not know.
+/// The licence of a rollout's text. It is known only for scripted rollouts of tasks from recipes.
+/// For others the terms of the model's provider or the task's author apply, and termsmith does not
+/// know them.
 fn licence(rollout: &Rollout) -> Option<&'static str> {
     let ours = matches!(rollout.record.actor, Actor::Scripted { .. } | Actor::Oracle | Actor::Nop);
     (ours && rollout.metadata.recipe.is_some()).then_some(DATA_LICENCE)
@@ -75,26 +75,26 @@ fn licence(rollout: &Rollout) -> Option<&'static str> {
 pub struct ExportOptions {
     /// Heading of the dataset card.
     pub title: String,
-    /// Which trajectories `sft` includes.
+    /// Which trajectories become rows of `sft`.
     pub sft: sft::Filter,
-    /// What becomes of turns that went wrong.
+    /// How turns that went wrong are treated.
     pub failed_turns: FailedTurns,
-    /// Which pairs `pref_dmpo` includes.
+    /// Which pairs become rows of `pref_dmpo`.
     pub pairs: PairPolicy,
-    /// DMPO's discount.
+    /// The discount γ of DMPO.
     pub gamma: Gamma,
     pub bounds: Bounds,
-    /// What becomes of values that look like credentials.
+    /// How values that look like credentials are treated.
     pub secrets: SecretHandling,
-    /// Whether an export is refused whose pairs can be told apart by surface features.
+    /// Whether to refuse an export if surface features tell the sides of pairs apart.
     pub strict: bool,
     /// For the card: the command that wrote the rows.
     pub command: Option<String>,
-    /// For the card: what the tasks' certificates say, where there are any.
+    /// For the card: sums over the tasks' certificates, if there are any.
     pub certificates: Option<Certificates>,
-    /// For the card: what became of the tasks that a model wrote, if it wrote any.
+    /// For the card: what became of the tasks that a model wrote. `None` if there are none.
     pub authoring: Option<String>,
-    /// Text of the card's template; `None` for the built-in one.
+    /// The card's template. `None` for the built-in one.
     pub card_template: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl Default for ExportOptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskRollouts {
     pub rollouts: Vec<Rollout>,
-    /// The task's solutions, if they are known. Only the card speaks of them.
+    /// The task's solutions, if they are known. Only the card uses them.
     pub solutions: Solutions,
 }
 
@@ -131,25 +131,25 @@ impl From<Vec<Rollout>> for TaskRollouts {
     }
 }
 
-/// Rows that an export wrote, and rollouts that it left out.
+/// The rows that an export wrote, and the rollouts that it left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
     pub configs: Vec<ConfigSummary>,
-    /// By domain of the plan, or by the category that an imported task states.
+    /// Counts by the domain of the plan, or by the category that an imported task states.
     pub domains: BTreeMap<String, Counts>,
     pub excluded: Excluded,
-    /// Pairs whose sides were compared by surface features; below [`separability::FEWEST_PAIRS`] a
-    /// strict export refuses nothing.
+    /// Number of pairs that the surface features were measured on. Below
+    /// [`separability::FEWEST_PAIRS`] a strict export refuses nothing.
     pub measured_pairs: usize,
-    /// Values that look like credentials.
+    /// Values in the rollouts that look like credentials.
     pub secrets: SecretReport,
-    /// Numbers of records that are out of range. Their columns are null.
+    /// Number of values in records that are out of range. Their columns are null.
     pub left_out: u64,
     /// Whether any file changed.
     pub changed: bool,
 }
 
-/// One config.
+/// What was written for one config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConfigSummary {
     pub name: &'static str,
@@ -159,30 +159,31 @@ pub struct ConfigSummary {
     pub files: Vec<FileSummary>,
 }
 
-/// One shard.
+/// One Parquet file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileSummary {
-    /// Relative to the data folder.
+    /// Path relative to the data folder.
     pub path: PathBuf,
-    /// `train`, or `test` for groups that are held out.
+    /// `train`, or `test` for held-out groups.
     pub split: &'static str,
     pub rows: u64,
     pub bytes: u64,
 }
 
-/// Trajectories left out of `sft`, by reason.
+/// Number of trajectories that `sft` leaves out, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Excluded {
     pub not_passing: u64,
     /// The agent wrote no message.
     pub without_turns: u64,
-    /// A message is empty, which chat templates refuse.
+    /// A message is empty, and chat templates refuse that.
     pub with_empty_message: u64,
     /// The agent was told to cheat.
     pub adversarial: u64,
-    /// A command failed, or work was repaired, and such trajectories were to be left out.
+    /// A command failed, or work was repaired, and the options leave such trajectories out.
     pub with_failed_turns: u64,
-    /// It passed with the same commands as another one of its task, and `sft` has passes only.
+    /// It passed with the same commands as another rollout of its task. Counts only if `sft` has
+    /// passes only.
     pub near_duplicates: u64,
 }
 
@@ -201,11 +202,11 @@ impl Excluded {
     }
 }
 
-/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, one for each task, in plan
-/// order. Versions of a task are tasks of their own.
+/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`. Each group holds the rollouts
+/// of one task, in plan order. Different versions of a task are treated as different tasks.
 ///
-/// Everything is written to a staging folder and renamed at the end. After an earlier failure,
-/// including one of the source of the rollouts, the data folder is unchanged.
+/// Everything is written to a staging folder, and renamed at the end. So a failure before that
+/// leaves the data folder unchanged, also a failure of the source of the rollouts.
 pub fn export<E: Error + 'static>(
     data: &Path,
     groups: impl IntoIterator<Item = Result<impl Into<TaskRollouts>, E>>,

@@ -1,13 +1,13 @@
-//! How much of what an agent wrote stands in its task's solutions: a script that recites a solution
-//! teaches less than one that finds it, and a model that does may have seen it.
+//! Overlap of an agent's commands with the task's solutions. A high overlap suggests that the
+//! solution was memorised, or recited by a script.
 
 use std::collections::BTreeSet;
 
 use super::actions::{actions, commands};
 use crate::model::{FileTree, Rollout};
 
-/// Characters that a line needs in order to be compared. Shorter ones (`fi`, `done`, `import re`)
-/// are alike in all programs.
+/// Fewest characters of a line that is compared. Shorter lines, e.g. `fi`, `done` or `import re`,
+/// occur in every program.
 pub(super) const SHORTEST_LINE: usize = 12;
 
 /// The lines of a task's solutions that are long enough to be compared.
@@ -15,14 +15,14 @@ pub(super) const SHORTEST_LINE: usize = 12;
 pub struct Solutions(BTreeSet<String>);
 
 impl Solutions {
-    /// The lines of the text files of `trees`.
+    /// The lines of the text files in `trees`.
     pub fn of<'a>(trees: impl IntoIterator<Item = &'a FileTree>) -> Self {
         let texts = trees.into_iter().flat_map(|tree| tree.files.values()).filter_map(|file| file.as_text());
         Self(texts.flat_map(lines).map(str::to_owned).collect())
     }
 
-    /// The percentage, rounded down, of the distinct lines of the commands of `rollout` that stand
-    /// in a solution. `None` if nothing can be compared.
+    /// The share of distinct lines in the commands of `rollout` that also occur in a solution. In
+    /// per cent, rounded down. `None` if no line is long enough.
     pub(super) fn overlap(&self, rollout: &Rollout) -> Option<usize> {
         let actions = actions(rollout);
         let written: BTreeSet<&str> = commands(&actions).into_iter().flat_map(lines).collect();
@@ -58,7 +58,7 @@ mod tests {
         };
         check("cp /app/one /app/two\n", &["cp /app/one /app/two\n"], Some(100));
         check("  cp /app/one /app/two\n", &["cp /app/one /app/two\n", "cat /app/two/three\n"], Some(50));
-        // A line counts once, and short ones not at all.
+        // A line counts once. Short lines do not count.
         check(
             "cp /app/one /app/two\ndone\n",
             &["cp /app/one /app/two\ndone\ncp /app/one /app/two\n"],

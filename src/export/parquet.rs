@@ -1,4 +1,5 @@
-//! Streams rows to Parquet shards: memory holds one batch of rows and one compressed row group.
+//! Writes rows to Parquet files as a stream. Memory holds one batch of rows and one compressed row
+//! group.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,41 +18,41 @@ use super::error::WriteError;
 use super::row::{Row, schema};
 use crate::store::StoreError;
 
-/// Key of the config's name in the file metadata.
+/// File metadata: key of the config's name.
 pub const CONFIG_KEY: &str = "termsmith.config";
-/// Key of [`Row::SCHEMA_VERSION`] in the file metadata.
+/// File metadata: key of [`Row::SCHEMA_VERSION`].
 pub const SCHEMA_VERSION_KEY: &str = "termsmith.schema_version";
-/// Key of termsmith's version in the file metadata.
+/// File metadata: key of termsmith's version.
 pub const TOOL_VERSION_KEY: &str = "termsmith.version";
 
-/// Zstandard's default level; higher ones cost several times the time for a few per cent.
+/// Zstandard's default level. Higher levels take several times as long, and save a few per cent.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Values that go to a column writer at once. It looks at the page size between such batches only,
-/// and single messages can be large; the default of 1024 would let a page grow to many times its 1
-/// MiB.
+/// Number of values that a column writer gets at once. The writer checks the page size only between
+/// such batches. Messages can be large, so with the default of 1024 a page could grow to many times
+/// its 1 MiB.
 const WRITE_BATCH: usize = 64;
 
-/// Sizes that bound files and memory, all in bytes of uncompressed text.
+/// Bounds of files and memory, all in bytes of uncompressed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Rows collected before they are encoded.
+    /// Bytes of rows that are collected before they are encoded.
     pub batch: usize,
-    /// A row group is closed when it holds this much. Readers load a row group at a time.
+    /// Bytes after which a row group is closed. Readers load one row group at a time.
     pub row_group: usize,
-    /// A shard is closed before it would hold more than this, unless a single row does.
+    /// Most bytes of a shard, unless a single row is larger.
     pub shard: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        // Hugging Face's limits are 100 MB a row group and 500 MB a shard. Encoding holds a batch
-        // about four times over.
+        // Hugging Face allows 100 MB for a row group and 500 MB for a shard. Encoding needs about
+        // four times the memory of a batch.
         Self { batch: 1 << 20, row_group: 32 << 20, shard: 400_000_000 }
     }
 }
 
-/// A shard without its final name, which carries the number of shards.
+/// A shard under its temporary name. The final name includes the number of shards.
 #[derive(Clone, Debug)]
 pub(super) struct Unnamed {
     part: PathBuf,
@@ -62,17 +63,17 @@ pub(super) struct Unnamed {
 /// A finished shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// `train-00000-of-00001.parquet`
+    /// E.g. `train-00000-of-00001.parquet`.
     pub name: String,
     pub rows: u64,
-    /// Size of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
-/// Writes the rows of one config and split into numbered shards in a folder.
+/// Writes the rows of one config and one split into numbered shards in a folder.
 ///
-/// The names carry the number of shards, which is known at the end; until [`name_shards`] they end
-/// in `.part`.
+/// The final names include the number of shards, which is known only at the end. Until
+/// [`name_shards`] the names end in `.part`.
 pub struct Shards<R> {
     folder: PathBuf,
     split: &'static str,
@@ -103,7 +104,7 @@ impl<R> std::fmt::Debug for Shards<R> {
 }
 
 impl<R: Row> Shards<R> {
-    /// Starts in `folder`, which must exist and hold no shard of this split.
+    /// Creates a writer in `folder`. The folder must exist, and contain no shard of this split.
     pub fn create(folder: &Path, split: &'static str, bounds: Bounds) -> Result<Self, WriteError> {
         let schema = schema::<R>();
         let decoder = ReaderBuilder::new(Arc::clone(&schema))
@@ -135,7 +136,7 @@ impl<R: Row> Shards<R> {
         if self.pending_bytes >= self.bounds.batch { self.encode() } else { Ok(()) }
     }
 
-    /// Writes what is left. Nothing is written if there was no row.
+    /// Writes the remaining rows. Without any row it writes no file.
     pub(super) fn finish(mut self) -> Result<Vec<Unnamed>, WriteError> {
         if self.open.is_some() || !self.pending.is_empty() {
             self.close_shard()?;
@@ -143,7 +144,7 @@ impl<R: Row> Shards<R> {
         Ok(self.closed)
     }
 
-    /// The same, and an empty shard if there was no row, so that readers find the schema.
+    /// Like `finish`, but writes an empty shard if there was no row. Readers then find the schema.
     pub(super) fn finish_with_schema(mut self) -> Result<Vec<Unnamed>, WriteError> {
         if self.closed.is_empty() {
             self.close_shard()?;
@@ -187,8 +188,8 @@ impl<R: Row> Shards<R> {
         self.encode()?;
         let Some(open) = self.open.take() else { return Ok(()) };
         let (path, rows) = (open.path, open.rows);
-        // This writes the footer, which readers require. `into_inner` would too, but it loses the
-        // cause of an I/O error.
+        // This writes the footer. `into_inner` would write it too, but loses the cause of an I/O
+        // error.
         let mut writer = open.writer;
         writer.finish().map_err(|source| WriteError::from_parquet(&path, source))?;
         let file = writer.inner();
@@ -199,7 +200,7 @@ impl<R: Row> Shards<R> {
     }
 }
 
-/// Gives the shards of one split their names.
+/// Renames the shards of one split to their final names.
 pub(super) fn name_shards(
     folder: &Path,
     split: &str,
@@ -226,15 +227,15 @@ fn properties<R: Row>() -> WriterProperties {
     ];
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
-        // With page statistics comes the page index, by which viewers read single rows of a large
-        // file.
+        // Page statistics come with the page index. With it, viewers can read single rows of a
+        // large file.
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_write_batch_size(WRITE_BATCH)
         .set_key_value_metadata(Some(
             metadata.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect(),
         ));
-    // Least and greatest messages are of no use to anyone and would be copied into the footer.
-    // Their pages are still indexed by offset.
+    // Statistics would copy the least and the greatest message into the footer, where nobody needs
+    // them. The page index still has the offsets of these columns.
     message_columns::<R>()
         .into_iter()
         .fold(properties, |properties, column| {
@@ -243,7 +244,7 @@ fn properties<R: Row>() -> WriterProperties {
         .build()
 }
 
-/// The leaf columns that hold messages.
+/// The leaf columns of lists of messages.
 fn message_columns<R: Row>() -> Vec<ColumnPath> {
     let lists_of_structs = R::columns().into_iter().filter(|column| match column.field.data_type() {
         arrow_schema::DataType::List(item) => item.data_type().is_nested(),
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!((named, source.kind()), (&path, ErrorKind::StorageFull));
         assert!(error.to_string().contains("hint: free some space"), "{error}");
 
-        // A file that fits into the writer's buffer is written when it is closed.
+        // The file fits into the writer's buffer, so it is written only when it is closed.
         let path = part_path(dir.path(), TEST, 0);
         symlink("/dev/full", &path).unwrap();
         let shards = Shards::<sft::Row>::create(dir.path(), TEST, Bounds::default()).unwrap();

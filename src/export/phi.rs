@@ -1,10 +1,10 @@
-//! φ, the weight of one turn in the loss of DMPO (Direct Multi-Turn Preference Optimization, arXiv
+//! φ: the weight of one turn in the loss of DMPO (Direct Multi-Turn Preference Optimization, arXiv
 //! 2406.14868).
 //!
-//! φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T), and (T − t) / T for γ = 1, with t and T counted over
-//! the assistant turns of one side. This is the form of the authors' code; equation 16 as printed
-//! lacks γ^t, and only this form satisfies the paper's Corollary 4.0.2 (γ → 0 leaves the first turn
-//! alone).
+//! φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T), and (T − t) / T for γ = 1. T is the number of assistant
+//! turns of one side, and t the index of a turn, from 0. This is the formula in the authors' code.
+//! Equation 16 of the paper lacks γ^t, but only the formula with it satisfies the paper's Corollary
+//! 4.0.2 (for γ → 0 only the first turn has weight).
 
 use std::fmt;
 
@@ -15,21 +15,20 @@ use serde::Serialize;
 #[serde(transparent)]
 pub struct Gamma(f64);
 
-/// A number outside of γ's range.
+/// The error for a number outside of γ's range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("γ must be greater than 0 and at most 1, not {0}")]
 pub struct GammaError(pub f64);
 
 impl Gamma {
-    /// One discount for the whole data set, so that every pair has the same objective.
+    /// The discount of the whole dataset. All pairs share it, so that they have the same objective.
     ///
-    /// The reference code's 0.7 was made for short games: at 27 turns, the mean length of
-    /// LiteCoder-Terminal's trajectories, it leaves turn 10 a weight of 0.03. 0.95 leaves 0.46
-    /// there and 0.37 at the middle of 10 turns, and the paper advises a larger γ where the losing
-    /// side is clean, as ours is (loops are left out).
+    /// The authors' 0.7 suits short games. At 27 turns, the mean length of LiteCoder-Terminal's
+    /// trajectories, it leaves turn 10 a weight of 0.03; 0.95 leaves it 0.46. The paper advises a
+    /// larger γ if the losing side is clean. Ours is, because loops are left out.
     pub const DEFAULT: Gamma = Gamma(0.95);
 
-    /// Checks and wraps `gamma`.
+    /// Checks that `gamma` is in range.
     pub fn new(gamma: f64) -> Result<Self, GammaError> {
         if gamma > 0.0 && gamma <= 1.0 { Ok(Self(gamma)) } else { Err(GammaError(gamma)) }
     }
@@ -52,11 +51,11 @@ impl fmt::Display for Gamma {
     }
 }
 
-/// φ(t, T) for t = 0 … T − 1, where T = `turns`.
+/// φ(t, T) for t = 0 … T − 1, where T is `turns`.
 ///
-/// With S(n) = 1 + γ + … + γ^(n−1), φ(t, T) = γ^t S(T − t) / S(T). Only products and sums of
-/// positive numbers occur, so nothing cancels near γ = 1 and γ = 1 needs no case of its own; and no
-/// `exp` or `ln` occurs, so the bits are the same wherever this runs.
+/// With S(n) = 1 + γ + … + γ^(n−1), φ(t, T) = γ^t S(T − t) / S(T). This form only adds and
+/// multiplies positive numbers. So it loses no digits near γ = 1, and γ = 1 is no special case. It
+/// uses neither `exp` nor `ln`, so the bits are the same on every machine.
 pub fn weights(gamma: Gamma, turns: usize) -> Vec<f64> {
     let powers: Vec<f64> =
         std::iter::successors(Some(1.0), |power| Some(power * gamma.0)).take(turns).collect();
@@ -66,8 +65,8 @@ pub fn weights(gamma: Gamma, turns: usize) -> Vec<f64> {
         sum += power;
         sums.push(sum);
     }
-    // `sums` holds S(1) … S(T), so read backwards it is S(T − t); its last entry, the divisor, is
-    // S(T).
+    // `sums` holds S(1) … S(T). Read backwards it is S(T − t). Its last entry, S(T), is the
+    // divisor.
     powers.iter().zip(sums.iter().rev()).map(|(power, rest)| power * rest / sum).collect()
 }
 
@@ -102,10 +101,10 @@ mod tests {
         for t in 0..7 {
             check(1.0, 7, t, (7 - t) as f64 / 7.0, 1e-15);
         }
-        // Near 1 the closed form loses digits to cancellation; the limit is known.
+        // Near γ = 1 the closed form loses digits by cancellation. The limit is known.
         check(1.0 - 1e-12, 27, 10, 17.0 / 27.0, 1e-11);
         check(1.0 - f64::EPSILON, 1000, 999, 1e-3, 1e-12);
-        // Near 0 only the first turn counts.
+        // Near γ = 0 only the first turn counts.
         check(1e-9, 4, 1, 1e-9, 1e-17);
         check(0.5, 1, 0, 1.0, 0.0);
         assert!(phi(0.5, 0).is_empty());

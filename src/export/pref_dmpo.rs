@@ -1,11 +1,11 @@
-//! Config `pref_dmpo`: pairs of whole trajectories for DMPO, with the weight of every turn.
+//! Config `pref_dmpo`: pairs of whole trajectories for DMPO, with the weight of each turn.
 //!
-//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Its DPO trainer
-//! puts the observations inside `chosen` and `rejected` into the loss: `turn_index_…` names the
-//! messages that the loss belongs to.
+//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. But TRL's DPO
+//! trainer puts the observations in `chosen` and `rejected` into the loss. `turn_index_…` names the
+//! messages that belong there.
 //!
-//! Facts about a side end in its name, since ms-swift takes every column that begins with
-//! `rejected_` for a part of a conversation.
+//! Columns about one side have the side at the end of their name, e.g. `turns_rejected`: ms-swift
+//! takes every column that begins with `rejected_` for part of a conversation.
 
 use arrow_schema::DataType;
 use serde::Serialize;
@@ -41,7 +41,7 @@ those of the chosen one. A side that breaks a check that the untouched environme
 
 Pair policy: `{policy}`";
 
-/// What a row says about a pair, whatever it holds of the two trajectories.
+/// Columns about a pair that `pref_dmpo` and `pref_step` share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairColumns {
     pub pair_id: String,
@@ -100,7 +100,7 @@ struct Side {
 }
 
 impl Row {
-    /// The row of `pair`, which the policy of `options` selected.
+    /// The row of `pair`, which the policy in `options` selected.
     pub fn new(pair: &Pair<'_>, options: &ExportOptions) -> Result<Self, MessageError> {
         let (chosen, rejected) = (pair.chosen, pair.rejected);
         let (policy, gamma) = (&options.pairs, options.gamma);
@@ -112,8 +112,8 @@ impl Row {
         for turn in 0..pair.shared {
             lost.take(&won, 2 * turn + 1);
         }
-        // Before the divergence both sides are the same. After it, the chosen side's errors are not
-        // to be imitated; of the rejected side every turn is to be avoided.
+        // Before the divergence both sides are the same. After it, errors of the chosen side must
+        // not be imitated. Every turn of the rejected side is to be avoided.
         let flags = options.failed_turns.flags(chosen);
         let train_chosen = flags.iter().enumerate().map(|(turn, flag)| turn >= pair.divergence && *flag);
         let train_rejected = (0..lost.phi.len()).map(|turn| turn >= pair.rejected_from());
@@ -162,7 +162,8 @@ impl Row {
     }
 }
 
-/// How a scripted rollout was to go wrong. Nothing is known of others before a judge has read them.
+/// How a scripted rollout was meant to fail. `None` for other rollouts: their failures are known
+/// only from a judge.
 pub(super) fn failure_mode(rollout: &Rollout) -> Option<FailureMode> {
     match &rollout.record.actor {
         Actor::Scripted { failure, .. } => failure.as_ref().map(|failure| failure.mode),
@@ -174,7 +175,7 @@ impl Side {
     /// The first `turns` turns of a rollout.
     fn of(rollout: &Rollout, turns: usize, gamma: Gamma) -> Result<Self, MessageError> {
         let mut conversation = conversation(rollout)?;
-        // Messages alternate, and the first and the last one are the assistant's.
+        // Messages alternate, and both the first and the last are the assistant's.
         conversation.answer.truncate((2 * turns).saturating_sub(1));
         let spoken =
             conversation.answer.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant);
@@ -369,7 +370,7 @@ mod tests {
         let check = |change: fn(&mut Rollout), expect: (&str, usize, usize, usize)| {
             let mut rollouts = [fixture::rollout("games", 3, 0, 3, 6), fixture::rollout("games", 3, 1, 3, 8)];
             for rollout in &mut rollouts {
-                // The same second command in other words.
+                // The second command is the same, but its message differs.
                 rollout.record.turns[1].acts = rollout.record.turns[0].acts.clone();
             }
             change(&mut rollouts[0]);
@@ -386,8 +387,8 @@ mod tests {
             assert_eq!(row.train_rejected, [false, false, true, true]);
         };
         check(|_| {}, ("fork", 2, 2, 4));
-        // The second command printed something else: its message is still the same, the rest is
-        // not.
+        // The second command printed something else. The message before it is still taken over, the
+        // later ones are not.
         check(|rollout| rollout.shown[1][0].content.push('!'), ("near_miss", 2, 1, 3));
         check(|rollout| rollout.shown[0][0].content.push('!'), ("near_miss", 2, 0, 1));
     }
@@ -407,14 +408,15 @@ mod tests {
         assert_eq!(row.train_chosen, [false, false, true, true]);
         assert_eq!(row.train_rejected, [true, true]);
         assert!(row.pair.pair_id.ends_with("-round-1") && row.pair.reward_rejected < row.pair.reward_chosen);
-        // Nothing is known of the round, or it did not fail.
+        // The failed round has no rewards, or it did not fail.
         rollout.round_rewards = vec![None];
         assert!(pairs(std::slice::from_ref(&rollout), &ExportOptions::default().pairs).unwrap().is_empty());
     }
 
     #[test]
     fn names_that_trainers_read_another_way_do_not_occur() {
-        // `margin` would change TRL's reward-model loss; the others are shapes of other trainers.
+        // `margin` would change the loss of TRL's reward-model trainer. Other trainers use the
+        // other names.
         const TAKEN: [&str; 12] = [
             "margin",
             "label",
@@ -429,7 +431,7 @@ mod tests {
             "solution",
             "system",
         ];
-        // ms-swift takes what begins so for parts of other conversations.
+        // ms-swift takes columns with these prefixes for parts of other conversations.
         const PREFIXES: [&str; 3] = ["rejected_", "positive_", "negative_"];
         for column in Row::columns() {
             let name = column.field.name().as_str();

@@ -1,7 +1,8 @@
-//! Config `pref_step`: one message of each side of a pair, after the history that both share.
+//! Config `pref_step`: the first differing message of each side of a pair, after their common
+//! history.
 //!
-//! Trainers for single-turn preferences read it with the right loss: the prompt is masked, and each
-//! side is one assistant message.
+//! Trainers for single-turn preferences compute the right loss from it: the prompt is masked, and
+//! each side is one assistant message.
 
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ The first differing messages of pairs of `pref_dmpo`, after a history that both 
 observations. Pairs whose observations differ before the divergence have no row here, and neither have those whose better side
 begins with a failed command. That one message is better than the other is not measured: the rollout that continued with it did better.";
 
-/// Columns of `pref_dmpo` that say nothing about single messages.
+/// Columns of `pref_dmpo` that do not apply to single messages.
 const OF_TRAJECTORIES: [&str; 10] = [
     "gamma",
     "shared_turns",
@@ -40,8 +41,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// The step at which the sides of `row` diverge, if their history is the same and the better
-    /// step is worth imitating.
+    /// The step at which the sides of `row` diverge. `None` if their histories differ, or if the
+    /// better step is not worth imitating.
     pub fn of(row: pref_dmpo::Row) -> Option<Self> {
         let at = row.pair.divergence_turn;
         let comparable = row.shared_turns == at
@@ -51,7 +52,7 @@ impl Row {
             return None;
         }
         let mut pair = row.pair;
-        // Turn t is message 2t.
+        // The message of turn t has index 2t.
         let (chosen, rejected) = (pair.chosen.get(2 * at)?.clone(), pair.rejected.get(2 * at)?.clone());
         pair.chosen.truncate(2 * at);
         pair.prompt.append(&mut pair.chosen);
@@ -128,11 +129,11 @@ mod tests {
                 assert_ne!(row.pair.chosen, row.pair.rejected);
             }
         };
-        // System, task, one shared turn and its observation.
+        // The history: system, task, one shared turn and its observation.
         check(|_| {}, Some(4));
-        // They differ from the first message on: the history is the task.
+        // The sides differ from the first message on. Their history is the task.
         check(|rollouts| rollouts[0].record.turns.swap(0, 1), Some(2));
-        // What they had read differs.
+        // The sides read different observations.
         check(|rollouts| rollouts[0].shown[0][0].content.push('!'), None);
         // The better side begins with an error.
         let slipped = |rollouts: &mut [Rollout; 2]| {
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn equal_steps_are_one_row() {
-        // Two losers that begin with the same error, and go different ways later.
+        // Two losers begin with the same error, and differ later.
         let mut rollouts = [
             fixture::rollout("games", 3, 0, 3, 8),
             fixture::rollout("games", 3, 1, 3, 6),

@@ -1,4 +1,5 @@
-//! Publishes finished folders: a reader sees the former folder or the new one, never a mixture.
+//! Publishes finished folders atomically. A reader sees the old folder or the new one, never a
+//! mixture.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -10,14 +11,15 @@ use crate::store::{
     FileChange, StoreError, create_folder, publish_file, remove_published, replace_folder, sync_folder,
 };
 
-/// Folder inside the data folder where everything is written first: the same file system, so
-/// renames are atomic.
+/// Folder inside the data folder where everything is written first. It is on the same file system,
+/// so renames are atomic.
 const STAGING: &str = ".tmp";
 
-/// Bytes compared at a time.
+/// Bytes that are compared at a time.
 const COMPARE_CHUNK: usize = 64 << 10;
 
-/// A folder for unfinished files. It is removed at the end, or after a crash by the next export.
+/// A folder for unfinished files. It is removed at the end. After a crash, the next export removes
+/// it.
 #[derive(Debug)]
 pub(super) struct Staging {
     data: PathBuf,
@@ -33,15 +35,15 @@ impl Staging {
         Ok(Self { data: data.to_owned(), root })
     }
 
-    /// A new folder that will become `<data>/<name>`.
+    /// Creates the folder that will become `<data>/<name>`.
     pub(super) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         let folder = self.root.join(name);
         fs::create_dir(&folder).map_err(StoreError::io("create folder", &folder))?;
         Ok(folder)
     }
 
-    /// Atomically replaces the folder `name` in the data folder by the staged one. Files in it must
-    /// be synced already.
+    /// Atomically replaces the folder `name` in the data folder by the staged one. The staged files
+    /// must be synced already.
     pub(super) fn publish_folder(&self, name: &str) -> Result<FileChange, StoreError> {
         let (staged, target) = (self.root.join(name), self.data.join(name));
         sync_folder(&staged)?;
@@ -53,7 +55,7 @@ impl Staging {
         Ok(FileChange::Written)
     }
 
-    /// Writes `<data>/<name>` in one step.
+    /// Writes `<data>/<name>` atomically.
     pub(super) fn publish_file(&self, name: &str, content: &str) -> Result<FileChange, StoreError> {
         publish_file(&self.root, &self.data.join(name), &model::File::text(content))
     }
@@ -68,8 +70,8 @@ impl Drop for Staging {
     }
 }
 
-/// Whether both folders hold the same files with the same bytes. A missing, unreadable or odd
-/// `target` is another folder.
+/// Whether both folders contain the same files with the same bytes. False if `target` is missing or
+/// unreadable, or contains anything but files.
 fn same_folder(staged: &Path, target: &Path) -> Result<bool, StoreError> {
     let names = |folder: &Path| -> io::Result<Vec<_>> {
         let mut names: Vec<_> =
@@ -142,7 +144,7 @@ mod tests {
         check(&[("a", "1"), ("b", "2")], FileChange::Unchanged);
         assert_eq!(data.join("sft/a").metadata().unwrap().ino(), inode);
         check(&[("a", "1"), ("b", "3")], FileChange::Written);
-        // One file fewer, one file more.
+        // One file fewer, then one file more.
         check(&[("a", "1")], FileChange::Written);
         check(&[("a", "1"), ("c", "")], FileChange::Written);
         check(&[], FileChange::Written);

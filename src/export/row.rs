@@ -1,8 +1,8 @@
-//! The rows of a config: columns with fixed types, never inferred from the data.
+//! The rows of a config. Their columns have fixed types that never depend on the data.
 //!
-//! Readers of many shards take the schema of the first one, so every shard carries every column
-//! with the same type, empty or not. Types are plain ones that every reader knows: no JSON logical
-//! type, no maps, no Null columns.
+//! A reader of many shards takes the schema of the first one. So every shard has every column with
+//! the same type, even if the column is empty. All readers know these types. JSON logical types,
+//! maps and Null columns do not occur.
 
 use std::sync::Arc;
 
@@ -13,37 +13,37 @@ use super::ExportOptions;
 use super::error::RowsError;
 use crate::model::{Message, Rollout};
 
-/// One column and its description in the dataset card.
+/// A column, and its description in the dataset card.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub field: Field,
     pub about: &'static str,
 }
 
-/// A row of one config. Field names of the struct are the names of the columns.
+/// A row of one config. The struct's fields have the names of the columns.
 pub trait Row: Serialize + Sized + 'static {
-    /// Name of the config and of its folder.
+    /// Name of the config, and of its folder.
     const CONFIG: &'static str;
-    /// Version of the schema, written into every file. Raise it with every change of
+    /// Version of the schema. It is written into every file. Raise it with every change of
     /// [`columns`](Row::columns).
     const SCHEMA_VERSION: u32;
 
-    /// Tags of the dataset card that the config brings.
+    /// Tags that the config adds to the dataset card.
     const TAGS: &'static [&'static str];
 
-    /// The columns in order.
+    /// The columns, in order.
     fn columns() -> Vec<Column>;
 
     /// The description of the config in the dataset card, as Markdown.
     fn about(options: &ExportOptions) -> String;
 
-    /// The rows of one task's rollouts.
+    /// Makes the rows of one task's rollouts.
     fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError>;
 
-    /// The group of rows that it must not be separated from; see [`split`](super::split).
+    /// The split group: its rows stay in one split. See [`split`](super::split).
     fn split_group(&self) -> &str;
 
-    /// About how many bytes of text the row holds; row groups and shards are bounded by the sum.
+    /// Approximate bytes of text in the row. Row groups and shards are bounded by the sum.
     fn weight(&self) -> usize;
 }
 
@@ -52,12 +52,12 @@ pub fn schema<R: Row>() -> SchemaRef {
     Arc::new(Schema::new(R::columns().into_iter().map(|column| column.field).collect::<Vec<_>>()))
 }
 
-/// Estimated bytes of the columns beside the messages: ids, digests, tags and numbers.
+/// Estimated bytes of all columns other than messages: ids, digests, tags and numbers.
 pub(super) const METADATA_WEIGHT: usize = 1024;
 
 /// Estimated bytes of `messages`.
 pub(super) fn weight_of(messages: &[Message]) -> usize {
-    /// Role and list offsets.
+    /// Estimated bytes for role and list offsets.
     const PER_MESSAGE: usize = 16;
     messages.iter().map(|message| message.content.len() + PER_MESSAGE).sum()
 }
@@ -75,13 +75,13 @@ pub(super) fn measured(name: &str, about: &'static str) -> Column {
     Column { field: Field::new(name, DataType::Float64, true), about }
 }
 
-/// A column that is null where nothing is known.
+/// A column that is null where the value is unknown.
 pub(super) fn optional(name: &str, data_type: DataType, about: &'static str) -> Column {
     Column { field: Field::new(name, data_type, true), about }
 }
 
-/// A list without nulls. Parquet's specification names its items `element`; Arrow's own default is
-/// `item`.
+/// A list without nulls. Its items are called `element`, as in Parquet's specification. Arrow's
+/// default is `item`.
 pub(super) fn list(name: &str, item: DataType, about: &'static str) -> Column {
     column(name, DataType::List(Arc::new(Field::new("element", item, false))), about)
 }

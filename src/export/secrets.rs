@@ -1,8 +1,9 @@
-//! Values in trajectories that look like credentials: counted by kind, and masked on request.
+//! Finds values in trajectories that look like credentials. They are counted by kind, and masked on
+//! request.
 //!
-//! An agent that prints its environment writes keys into the observations. The shape of a value
-//! does not tell whether it is in use: tasks have invented ones too. So an export reports by
-//! default, and masks if it is asked to.
+//! An agent that prints its environment writes keys into the observations. The form of a value does
+//! not show whether it is in use, and tasks contain invented keys too. So an export only reports
+//! them by default.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,28 +14,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Rollout;
 
-/// The patterns are data of the tool, not of a run: the same trajectories give the same report
-/// everywhere.
+/// The patterns are built in. So the same trajectories give the same report on every machine.
 const PATTERNS: &str = include_str!("../../templates/secrets/patterns.toml");
 
-/// What becomes of such values in the rows.
+/// How values that look like credentials are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecretHandling {
     /// They are counted.
     #[default]
     Report,
-    /// They are counted, and `[masked: <kind>]` stands in their place.
+    /// They are counted, and replaced by `[masked: <kind>]`.
     Mask,
 }
 
-/// What an export found.
+/// The values that an export found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecretReport {
-    /// Whether the rows hold the values.
+    /// Whether the values were replaced in the rows.
     pub masked: bool,
-    /// How many values there are of each kind.
+    /// Number of values by kind.
     pub kinds: BTreeMap<String, u64>,
-    /// The kinds in each trajectory that has any, by its id, the column `trajectory_id`.
+    /// Number of values by kind, for each trajectory with any. The key is the column
+    /// `trajectory_id`.
     pub trajectories: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
@@ -54,11 +55,11 @@ struct DeclaredKind {
     pattern: String,
 }
 
-/// The kinds of credentials.
+/// The known kinds of credentials.
 #[derive(Debug)]
 struct Kinds {
     kinds: Vec<Kind>,
-    /// Any of them: most texts have none.
+    /// Matches if any kind matches. Most texts contain none.
     any: RegexSet,
 }
 
@@ -81,7 +82,8 @@ impl Kinds {
         Some(Self { kinds: declared.kind.into_iter().map(kind).collect::<Option<_>>()?, any })
     }
 
-    /// The values in `text` in order. Where two kinds match, the earlier one in the file counts.
+    /// The values in `text`, in order. Where two kinds match, the one that comes first in the file
+    /// wins.
     fn find(&self, text: &str) -> Vec<(&str, Range<usize>)> {
         let mut found: Vec<(&str, Range<usize>)> = Vec::new();
         for at in self.any.matches(text) {
@@ -106,7 +108,7 @@ impl SecretReport {
         Self { masked: handling == SecretHandling::Mask, ..Self::default() }
     }
 
-    /// Looks through all texts of `rollout`, and masks what it finds if it is to.
+    /// Examines all texts of `rollout`, and masks the values that it finds if the handling says so.
     pub(super) fn examine(&mut self, rollout: &mut Rollout) {
         let Some(kinds) = KINDS.as_ref() else { return };
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
@@ -136,7 +138,7 @@ impl SecretReport {
         }
     }
 
-    /// The kinds that were found, as a sentence names them, with their numbers.
+    /// The kinds that were found, each with its description and count.
     pub fn named(&self) -> Vec<(String, u64)> {
         let kinds = KINDS.as_ref().map(|kinds| kinds.kinds.as_slice()).unwrap_or_default();
         let about =
@@ -145,7 +147,7 @@ impl SecretReport {
     }
 }
 
-/// The texts of a rollout that rows can hold.
+/// The texts of a rollout that can appear in rows.
 fn texts(rollout: &mut Rollout) -> impl Iterator<Item = &mut String> {
     let Rollout { record, shown, handoffs, .. } = rollout;
     let turns = record.turns.iter_mut().flat_map(|turn| {
@@ -199,7 +201,7 @@ mod tests {
         let pem =
             "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\nAAAA\n-----END OPENSSH PRIVATE KEY-----";
         check(&format!("a\n{pem}\nb"), &[("private-key", pem)]);
-        // As an argument of a call, and cut off.
+        // A key inside the arguments of a call, and one that is cut off.
         let pem = "-----BEGIN RSA PRIVATE KEY-----\\nMIIEow==\\n-----END RSA PRIVATE KEY-----";
         check(&format!("{{\"text\":\"{pem}\"}}"), &[("private-key", pem)]);
         check("-----BEGIN PRIVATE KEY-----", &[("private-key", "-----BEGIN PRIVATE KEY-----")]);

@@ -1,7 +1,7 @@
-//! How well surface features tell chosen sides from rejected ones.
+//! Separability: how well a surface feature alone tells chosen sides from rejected ones.
 //!
-//! The measure is the AUC: the share of (chosen, rejected) sides of all pairs in which the chosen
-//! one has the larger value, a tie counting half. 0.5 means that the feature says nothing.
+//! It is measured by the AUC: the probability that a random chosen side has a larger value than a
+//! random rejected side. Ties count half. 0.5 means that the feature says nothing.
 
 use std::fmt;
 
@@ -9,31 +9,31 @@ use super::figures::{Measured, MeasuredFeature};
 use super::pairs::{Pair, PairKind};
 use super::surface::{Feature, Values, values};
 
-/// The largest AUC that `--strict` accepts, and 1 minus it is the smallest. At 0.65 a guess by this
-/// feature alone would be right for two of three pairs, about as often as by any feature that
-/// follows from the work, such as one more check.
+/// The largest AUC that `--strict` accepts. The smallest is 1 minus this. At 0.65, a guess by this
+/// feature alone would be right for about two of three pairs. Features that follow from the work,
+/// e.g. one more check, are about that informative.
 pub const MOST_AUC: f64 = 0.65;
 
-/// Pairs below which chance alone moves an AUC too far: with n pairs its standard error is about
-/// √(1 / 6n), 0.09 for 20. So with 20, one feature of ten that says nothing is beyond [`MOST_AUC`].
+/// Fewest pairs that a result is based on. With n pairs the standard error of an AUC is about √(1 /
+/// 6n), 0.09 for 20 pairs. So with 20 pairs, one meaningless feature in ten is beyond [`MOST_AUC`].
 pub const FEWEST_PAIRS: usize = 20;
 
-/// Pairs that are measured, the first of an export. More would only take memory: the standard error
-/// is 0.003 here.
+/// Most pairs that are measured, the first ones of an export. Here the standard error is 0.003, so
+/// more pairs would only take memory.
 const MOST_PAIRS: usize = 20_000;
 
-/// The turns of a side that a feature is computed over.
+/// The turns of a side that a feature is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     Whole,
-    /// From the first differing action on.
+    /// The turns from the first differing action on.
     AfterDivergence,
 }
 
 impl Part {
     pub const ALL: [Self; 2] = [Self::Whole, Self::AfterDivergence];
 
-    /// The words for it in messages.
+    /// Its name in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "the whole side",
@@ -42,10 +42,10 @@ impl Part {
     }
 }
 
-/// The features of the sides of many pairs.
+/// The features of both sides of many pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Separability {
-    /// One for each pair and part.
+    /// For each pair, one sample for each part.
     samples: Vec<[Sample; Part::ALL.len()]>,
 }
 
@@ -74,7 +74,7 @@ pub struct Telling {
 )]
 pub struct SeparableError {
     pub pairs: usize,
-    /// The most telling first; never empty.
+    /// The most telling feature first. Never empty.
     pub found: Vec<Telling>,
 }
 
@@ -97,8 +97,8 @@ impl fmt::Display for Listed<'_> {
 }
 
 impl Separability {
-    /// Adds a pair. Rounds of one rollout are left out: the second contains the first, so their
-    /// lengths always differ.
+    /// Adds a pair. Pairs of rounds are skipped: one side contains the other, so their lengths
+    /// always differ.
     pub(super) fn add(&mut self, pair: &Pair<'_>) {
         match pair.kind {
             PairKind::Fork | PairKind::NearMiss | PairKind::BestWorst => {}
@@ -116,7 +116,7 @@ impl Separability {
         self.samples.len()
     }
 
-    /// The AUC of each feature over a part; `None` without pairs.
+    /// The AUC of each feature over a part. `None` without pairs.
     pub fn aucs(&self, part: Part) -> Option<[(Feature, f64); Feature::ALL.len()]> {
         if self.samples.is_empty() {
             return None;
@@ -136,12 +136,12 @@ impl Separability {
         }))
     }
 
-    /// Whether there are enough pairs to say anything.
+    /// Whether there are enough pairs for a result.
     pub fn is_conclusive(&self) -> bool {
         self.pairs() >= FEWEST_PAIRS
     }
 
-    /// The table of the card.
+    /// The table for the card.
     pub(super) fn card(&self) -> Measured {
         let both = self.aucs(Part::Whole).zip(self.aucs(Part::AfterDivergence));
         let features = both.into_iter().flat_map(|(whole, after)| {
@@ -155,7 +155,7 @@ impl Separability {
         Measured { pairs: self.pairs(), conclusive: self.is_conclusive(), features: features.collect() }
     }
 
-    /// Refuses features that tell the sides apart, if there are enough pairs.
+    /// Returns an error if a feature tells the sides apart, and there are enough pairs.
     pub fn check(&self) -> Result<(), SeparableError> {
         if !self.is_conclusive() {
             return Ok(());
@@ -257,7 +257,7 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
 
-        // Equal lengths: only what the fixture's numbers of lines change is left.
+        // The lengths are equal. The remaining difference is the fixture's line numbers.
         let even = measured(FEWEST_PAIRS as u32, 0);
         assert_eq!(of(&even, Feature::Turns), 0.5);
         let found = even.check().err().map(|error| error.found).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! Config `sft`: one row for each trajectory, for supervised fine-tuning on chat messages.
+//! Config `sft`: trajectories as chat messages, for supervised fine-tuning. A row is one
+//! conversation.
 //!
-//! There is no `prompt` column beside `messages` (TRL would take the row for prompt and
-//! completion), and none called `labels` (TRL would take it for token labels) or `tools`, `images`,
-//! `input_ids`.
+//! Some column names must not occur, because trainers give them a meaning. With `prompt`, TRL would
+//! take the row for prompt and completion. With `labels`, it would take it for token labels. The
+//! same holds for `tools`, `images` and `input_ids`.
 
 use std::ops::Range;
 
@@ -30,7 +31,7 @@ pub enum Filter {
     /// Trajectories that passed every check.
     #[default]
     Passing,
-    /// Every trajectory with a message of the agent.
+    /// Every trajectory in which the agent wrote a message.
     All,
 }
 
@@ -79,7 +80,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The rows of `rollout`, without any filter: one for each of its conversations.
+    /// The rows of `rollout`, one for each of its conversations. No filter is applied.
     pub fn all(rollout: &Rollout, failed_turns: FailedTurns) -> Result<Vec<Self>, MessageError> {
         let branches = branches(rollout)?;
         let n_segments = branches.len();
@@ -136,7 +137,7 @@ impl Row {
     }
 }
 
-/// Tokens that the model wrote in `turns`, where every message was counted.
+/// Tokens that the model wrote in `turns`. `None` if the count of a turn is unknown.
 fn tokens(rollout: &Rollout, turns: Range<usize>) -> Option<u64> {
     rollout.record.turns.get(turns)?.iter().map(|turn| turn.usage.map(|usage| usage.completion)).sum()
 }
@@ -152,17 +153,17 @@ pub(super) enum Exclusion {
     NearDuplicate,
 }
 
-/// For each rollout of a task the first reason for which it gives no rows, if there is one.
+/// For each rollout of a task, the first reason why it gives no rows. `None` if it gives rows.
 pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<Option<Exclusion>> {
     let mut passes = Vec::new();
     let exclusions = rollouts.iter().map(|rollout| {
         let exclusion = exclusion(rollout, options);
-        // Where failures are rows too, the numbers of both are data: rewards are estimated from
-        // them.
+        // If failures are rows too, duplicates stay: rewards are estimated from the numbers of
+        // passes and failures.
         if exclusion.is_some() || options.sft == Filter::All {
             return exclusion;
         }
-        // The same commands under other words teach nothing new.
+        // The same commands with other prose teach nothing new.
         let actions = actions(rollout);
         let commands: Vec<String> = commands(&actions).into_iter().map(str::to_owned).collect();
         if passes.contains(&commands) {
@@ -174,7 +175,7 @@ pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<O
     exclusions.collect()
 }
 
-/// The first reason for which `rollout` gives no rows whatever the others of its task are.
+/// The first reason why `rollout` gives no rows, without regard to other rollouts of its task.
 fn exclusion(rollout: &Rollout, options: &ExportOptions) -> Option<Exclusion> {
     if options.sft == Filter::Passing && !rollout.record.succeeded() {
         Some(Exclusion::NotPassing)
@@ -416,7 +417,7 @@ mod tests {
         assert!(parts.iter().all(|row| row.messages[0].role == Role::System));
         assert!(parts.iter().all(|row| row.trajectory_id == parts[0].trajectory_id && row.success));
 
-        // terminus-2's handoff has two user messages in a row, and the questions are assistant
+        // terminus-2's handoff has two user messages in a row. Its questions are assistant
         // messages.
         let (found, parts) = rows("summarised-terminus");
         assert_eq!(found, [(0, 2, 1, 2, Some(20)), (1, 2, 3, 2, Some(20))]);
@@ -427,7 +428,7 @@ mod tests {
         );
         assert!(parts[1].messages[0].content.ends_with("\n\nAsk."));
 
-        // The limit was reached right after the summary: the last part has no message.
+        // The limit was reached right after the summary, so the last segment has no message.
         let (_, mut rollout) =
             shapes::shapes().into_iter().find(|(shape, _)| *shape == "summarised").unwrap();
         rollout.record.turns.truncate(4);

@@ -1,4 +1,5 @@
-//! Rollouts of every shape, for tests of formats. `tests/harbor_atif.rs` includes this file too.
+//! Rollouts of every form, for tests of file formats. `tests/harbor_atif.rs` includes this file
+//! too.
 
 use serde_json::json;
 
@@ -9,11 +10,11 @@ use crate::model::{
     TurnKind,
 };
 
-/// Text that has broken a reader or a quoting rule before.
+/// Characters that have broken a reader or a quoting rule before.
 const AWKWARD: &str =
     "quote \" backslash \\ newline\ntab\tescape \u{1b}[31m emoji 🦀 line separator \u{2028} </think> ]]> end";
 
-/// One rollout of each shape, with a name.
+/// One rollout of each form, with a name.
 pub(crate) fn shapes() -> Vec<(&'static str, Rollout)> {
     vec![
         ("scripted", rollout("games", 0, 0, 2, CHECKS)),
@@ -34,7 +35,7 @@ pub(crate) fn shapes() -> Vec<(&'static str, Rollout)> {
     ]
 }
 
-/// The details of each call of [`shapes`].
+/// Invented details for each model call in [`shapes`].
 pub(crate) fn detail(call: &Key) -> Option<CallDetail> {
     let number = u32::from(*call.as_str().as_bytes().last()?);
     Some(CallDetail {
@@ -45,7 +46,7 @@ pub(crate) fn detail(call: &Key) -> Option<CallDetail> {
     })
 }
 
-/// The rollout as that of a reasoning model.
+/// The rollout, as if a reasoning model had acted in it.
 fn by_model(mut rollout: Rollout) -> Rollout {
     let record = &mut rollout.record;
     record.actor = Actor::Model(ModelActor {
@@ -205,7 +206,7 @@ fn aside(kind: AsideKind, content: &str) -> Aside {
     }
 }
 
-/// Summarised twice, the second time with a turn unread.
+/// A rollout that was summarised twice. The second summary did not read the last turn.
 fn summarised() -> Rollout {
     let mut rollout = by_model(rollout("games", 12, 0, 5, CHECKS));
     let user = |content: &str| Message { role: Role::User, content: content.to_owned() };

@@ -1,29 +1,28 @@
-//! Groups of rows that must not be separated, and the groups that are held out.
+//! The split of rows into `train` and `test`. All rows of a group are in the same split.
 //!
-//! The split of a group is a function of its name: it is the same in every export, shard and merged
-//! store, however many other groups there are.
+//! The split of a group depends only on the group's name. So it is the same in every export, shard
+//! and merged store.
 
 use crate::model::Rollout;
 
-/// Name of the split that trainers read.
+/// Name of the split that is trained on.
 pub const TRAIN: &str = "train";
 /// Name of the split that is held out.
 pub const TEST: &str = "test";
 
-/// One group of this many is held out, by its hash: about a tenth of the data, as is usual.
+/// One in this many groups is held out, chosen by hash. A tenth of the data is usual.
 const HELD_OUT_ONE_IN: u64 = 10;
 
-/// Below this many groups nothing is held out: one of four groups would be a quarter of the data,
-/// and say little about new tasks.
+/// Fewest groups of which some are held out. With four groups, one would be a quarter of the data.
 pub const FEWEST_GROUPS: usize = 5;
 
-/// Part of what is hashed. Chosen so that of the thirteen built-in recipes two are held out, each
-/// of a domain that keeps another one.
+/// Part of the hashed text. With this salt, two of the thirteen built-in recipes are held out, and
+/// each of their domains keeps another recipe.
 const SALT: &str = "termsmith-split-36";
 
-/// The group of a rollout's rows: its task's recipe. Tasks without a recipe are near-duplicates of
-/// one another if a plan drew them for the same skills of a domain, or, imported, if their names
-/// differ in a number at the end.
+/// The group of a rollout's rows: the recipe of its task. Tasks without a recipe are grouped by
+/// similarity. Tasks by a model are in one group if they have the same domain and skills. Imported
+/// tasks are in one group if their names differ only in a final number.
 pub fn group(rollout: &Rollout) -> String {
     let metadata = &rollout.metadata;
     if let Some(recipe) = &metadata.recipe {
@@ -39,7 +38,7 @@ pub fn group(rollout: &Rollout) -> String {
     }
 }
 
-/// Whether a group is held out, if anything is.
+/// Whether a group is held out, if any group is.
 pub(super) fn is_held_out(group: &str) -> bool {
     let hash = blake3::hash(format!("{SALT}/{group}").as_bytes());
     let leading = hash.as_bytes().iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
@@ -67,7 +66,7 @@ mod tests {
         check("2048", |task| *task = TaskMetadata::default(), "unknown/2048");
     }
 
-    /// Published rows must not move between splits. A new recipe may fall into either.
+    /// Published rows must not move to the other split. A new recipe may fall into either.
     #[test]
     fn published_recipes_keep_their_split() {
         let check = |recipe: &str, expect: bool| assert_eq!(is_held_out(recipe), expect, "{recipe}");

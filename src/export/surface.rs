@@ -1,7 +1,7 @@
-//! Properties of a side that have nothing to do with whether its work is right.
+//! Surface features: properties of a side that do not depend on whether its work is right.
 //!
-//! If one of them tells the chosen sides from the rejected ones, a model can learn it instead of
-//! the work.
+//! If a feature tells chosen sides from rejected ones, a model can learn the feature instead of the
+//! work.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use super::pairs::SideTurn;
 use crate::judge::commands_run;
 use crate::model::{Act, Shown, Turn, TurnKind};
 
-/// One property.
+/// One surface feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     Characters,
@@ -59,7 +59,7 @@ impl Feature {
         Self::Exclamations,
     ];
 
-    /// The name in the card and in messages.
+    /// Its name in the card and in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Characters => "characters",
@@ -87,7 +87,7 @@ impl Feature {
 /// The value of each feature, in the order of [`Feature::ALL`].
 pub type Values = [f64; Feature::ALL.len()];
 
-/// Programs that compare and test, by which agents check their own work.
+/// Programs that compare or test something. Agents check their work with them.
 static CHECKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?m)(?:^|[\s;&|(])(?:diff|cmp|comm|test|\[{1,2}|sha256sum|md5sum|pytest|unittest|ctest|tox)(?:\s|$)|\b(?:make|cargo|go|npm)\s+(?:test|check)\b|\bassert\b",
@@ -109,7 +109,7 @@ static CLAIMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The features of `side` from turn `from` on.
+/// The features of `side`, from turn `from` on.
 pub(super) fn values(side: &[SideTurn<'_>], from: usize) -> Values {
     let turns: Vec<Turn> = side.iter().map(|at| at.turn.clone()).collect();
     let shown: Vec<Vec<Shown>> = side.iter().map(|at| at.shown.to_vec()).collect();
@@ -158,11 +158,11 @@ pub(super) fn values(side: &[SideTurn<'_>], from: usize) -> Values {
     Feature::ALL.map(value)
 }
 
-/// What a message says beside its commands.
+/// The prose of a message, without its commands.
 fn prose(turn: &Turn) -> String {
     let mut text = turn.reasoning.clone().unwrap_or_default();
     text.push('\n');
-    // terminus-2's replies are JSON, in which the commands are escaped.
+    // terminus-2's replies are JSON, with the commands in it.
     if let Ok(serde_json::Value::Object(reply)) = serde_json::from_str(turn.content.trim()) {
         let said =
             reply.iter().filter(|(name, _)| *name != "commands").filter_map(|(_, value)| value.as_str());
@@ -236,7 +236,7 @@ mod tests {
         check(Feature::Hedges, 3.0, 0.0);
         check(Feature::Claims, 3.0, 3.0);
         check(Feature::Exclamations, 1.0, 0.0);
-        // What lies behind the end is empty.
+        // Past the end there are no turns.
         assert_eq!(values(&side, 9), [0.0; Feature::ALL.len()]);
     }
 

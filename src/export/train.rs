@@ -7,14 +7,14 @@ use crate::judge::commands_run;
 use crate::model::{Actor, Rollout, TurnKind};
 use crate::syntax::{Grammar, descendants, parse, text_of};
 
-/// Treatment of turns that went wrong.
+/// How turns that went wrong are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedTurns {
-    /// They are shown and not trained on: `train` is false.
+    /// They stay in the conversation, but are not trained on: `train` is false.
     #[default]
     Mask,
-    /// `train` is true everywhere.
+    /// They are trained on like all others.
     All,
     /// Trajectories with such turns are left out.
     Drop,
@@ -30,7 +30,7 @@ impl FailedTurns {
         }
     }
 
-    /// The flags of a rollout's turns under this policy.
+    /// For each turn of a rollout, whether to train on it.
     pub(super) fn flags(self, rollout: &Rollout) -> Vec<bool> {
         match self {
             Self::Mask | Self::Drop => flags(rollout),
@@ -39,9 +39,11 @@ impl FailedTurns {
     }
 }
 
-/// For each turn, whether it is worth imitating: false where the message violates the protocol,
-/// where a command reported an error, and where a file was written that was written again,
-/// differently, after a command had failed, and where a scripted expert knows that it errs.
+/// For each turn, whether it is worth imitating. False if
+/// - its message violates the protocol,
+/// - its command reported an error,
+/// - it wrote a file that was written again, differently, after a later command failed, or
+/// - a scripted expert makes or fails to repair a mistake in it.
 pub fn flags(rollout: &Rollout) -> Vec<bool> {
     let turns = &rollout.record.turns;
     let mut flags: Vec<bool> = turns.iter().map(|turn| turn.kind != TurnKind::Malformed).collect();
@@ -52,7 +54,7 @@ pub fn flags(rollout: &Rollout) -> Vec<bool> {
     for turn in repaired(rollout) {
         clear(&mut flags, turn);
     }
-    // A script knows which of its turns were wrong, whatever its checks printed.
+    // A script states which of its turns are wrong, whatever its checks printed.
     if let Actor::Scripted { mistakes, .. } = &rollout.record.actor {
         for mistake in mistakes {
             clear(&mut flags, mistake.made);
@@ -62,7 +64,8 @@ pub fn flags(rollout: &Rollout) -> Vec<bool> {
     flags
 }
 
-/// Turns whose command reported an error, and those of them after which a later command succeeded.
+/// Number of commands that reported an error, and how many of them a successful command in a later
+/// turn followed.
 pub(super) fn errors_and_recoveries(rollout: &Rollout) -> (usize, usize) {
     let runs = commands_run(&rollout.record.turns, &rollout.shown);
     let errors = runs.iter().filter(|run| run.reports_error).count();
@@ -78,8 +81,8 @@ fn clear(flags: &mut [bool], turn: usize) {
     }
 }
 
-/// Turns that wrote what was later repaired. A check that prints its failure and ends with status 0
-/// is not noticed.
+/// Indices of turns that wrote a file that was repaired later. A check that prints a failure but
+/// exits with status 0 goes unnoticed.
 pub(super) fn repaired(rollout: &Rollout) -> Vec<usize> {
     let turns = &rollout.record.turns;
     let failures: Vec<usize> = commands_run(turns, &rollout.shown)
@@ -95,7 +98,7 @@ pub(super) fn repaired(rollout: &Rollout) -> Vec<usize> {
     let is_repaired = |(turn, first): &(usize, Write)| {
         written.iter().any(|(later, again)| {
             let failed_between = || failures.iter().any(|failed| (*turn..*later).contains(failed));
-            // The same command again is a repetition, and an addition to a file is no repair of it.
+            // The same command again is a repetition. Appending to a file does not repair it.
             again.path == first.path && again.command != first.command && !again.appends && failed_between()
         })
     };
@@ -114,8 +117,8 @@ struct Write {
     command: String,
 }
 
-/// The files that a command writes by redirection, `tee`, `sed -i`, `cp` or `mv`, under the names
-/// that it uses.
+/// The files that a command writes by redirection, `tee`, `sed -i`, `cp` or `mv`. Paths are as the
+/// command spells them.
 fn writes(command: &str) -> Vec<Write> {
     let Some(tree) = parse(Grammar::Bash, command) else { return Vec::new() };
     let whole = normalised(command);
@@ -145,7 +148,7 @@ fn writes(command: &str) -> Vec<Write> {
     found.collect()
 }
 
-/// The files that a simple command names as its output.
+/// The files that a simple command writes, each with whether it is appended to.
 fn written_by_program(command: &str) -> Vec<(&str, bool)> {
     let mut words = command.split_whitespace();
     let program = words.next().unwrap_or_default();
@@ -212,14 +215,14 @@ mod tests {
         let wrong = "AssertionError: 1 is not 2";
         check(&[("ls", 0, "a")], &[true, true]);
         check(&[("cat nothing", 1, "cat: nothing: No such file or directory")], &[false, true]);
-        // An answer is no error.
+        // A non-zero exit status can be an answer, e.g. of `diff`.
         check(&[("diff a b", 1, "< 1\n> 2")], &[true, true]);
         check(
             &[(write, 0, ""), (test, 1, wrong), (rewrite, 0, ""), (test, 0, "ok")],
             &[false, false, true, true, true],
         );
         check(&[(write, 0, ""), ("diff a b", 1, "< 1"), (rewrite, 0, "")], &[false, true, true, true]);
-        // Nothing failed between the two, or nothing was repaired.
+        // Nothing failed in between, or nothing was repaired.
         check(&[(write, 0, ""), (test, 0, "ok"), (rewrite, 0, "")], &[true, true, true, true]);
         check(&[(write, 0, ""), (test, 1, wrong), ("echo 2 >> a.py", 0, "")], &[true, false, true, true]);
         check(&[(write, 0, ""), (test, 1, wrong), (write, 0, "")], &[true, false, true, true]);

@@ -1,20 +1,20 @@
-//! Versions of a task: rollouts of one name whose directories or environments differ, as after
-//! another `--image-prefix` or with another termsmith. They are tasks of their own, so nothing is
-//! compared, counted or left out across them.
+//! Versions of a task: rollouts with one task name but other task files or environments, e.g. after
+//! another `--image-prefix` or termsmith release. Each version counts as a task of its own: nothing
+//! is compared or counted across versions.
 
 use crate::model::{EnvironmentDigest, Rollout, TaskDigest, TaskName};
 
-/// What is equal in all rollouts of a version.
+/// What all rollouts of a version share.
 pub(super) type Version<'a> = (&'a TaskName, Option<&'a TaskDigest>, Option<&'a EnvironmentDigest>);
 
-/// The version of the task that `rollout` was given.
+/// The version of the task that `rollout` worked on.
 pub(super) fn version(rollout: &Rollout) -> Version<'_> {
     let record = &rollout.record;
     (&record.task, record.task_digest.as_ref(), record.environment_digest.as_ref())
 }
 
-/// `rollouts` by version: versions in the order in which they first occur, the rollouts of each in
-/// the given order.
+/// Groups `rollouts` by version. Versions are in the order of their first rollout. Rollouts keep
+/// their order.
 pub(super) fn versions(rollouts: Vec<Rollout>) -> Vec<Vec<Rollout>> {
     let mut found: Vec<Vec<Rollout>> = Vec::new();
     for rollout in rollouts {
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn versions_are_exported_as_tasks_of_their_own() {
-        // Attempts 0 and 2 pass, 1 and 3 fail; the last two are changed.
+        // Attempts 0 and 2 pass, 1 and 3 fail. `change` alters the last two.
         let check = |change: fn(&mut Rollout), expect: &[&[u32]], pairs: u64| {
             let passed = [CHECKS, CHECKS - 1, CHECKS, CHECKS - 1];
             let attempts = (0..).zip(passed);

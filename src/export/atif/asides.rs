@@ -1,5 +1,4 @@
-//! The model calls that made a summary: conversations beside the agent's, each a document of its
-//! own.
+//! The model calls that made a summary. Each becomes an ATIF document beside the agent's.
 
 use serde_json::json;
 
@@ -8,8 +7,8 @@ use super::steps::{copied, message_step, metrics, numbered};
 use super::{Document, SCHEMA_VERSION, agent, object};
 use crate::model::{Aside, AsideKind, CallDetail, Handoff, Key, Rollout};
 
-/// The documents of a handoff, which ends `segment`, whose steps are `steps`. If a question was
-/// repeated, the last answer is used.
+/// The documents of the handoff that ends `segment`. `steps` are the steps of that segment. If a
+/// question was asked again, the last answer is used.
 pub(super) fn documents(
     rollout: &Rollout,
     base: &str,
@@ -92,7 +91,7 @@ fn document(
     }
 }
 
-/// The step at which a conversation was replaced, as terminus-2 marks it.
+/// The step that marks the start of the new conversation, as terminus-2 writes it.
 pub(super) fn handed_off(asides: &[Document]) -> Step {
     let refs = asides.iter().map(|document| SubagentRef {
         trajectory_id: document.trajectory.trajectory_id.clone(),

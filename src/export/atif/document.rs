@@ -1,4 +1,4 @@
-//! The objects of the format that termsmith writes.
+//! The ATIF objects that termsmith writes.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,16 +14,16 @@ pub struct Trajectory {
     pub(super) agent: Agent,
     pub(super) steps: Vec<Step>,
     pub(super) final_metrics: FinalMetrics,
-    /// File of the part that follows.
+    /// File name of the next segment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) continued_trajectory_ref: Option<String>,
     pub(super) extra: Map<String, Value>,
 }
 
 impl Trajectory {
-    /// The text of the document's file.
+    /// The content of the document's file.
     pub fn to_json(&self) -> String {
-        // Maps have text keys and numbers are finite, so there is always a JSON form.
+        // Keys of maps are text and numbers are finite, so this cannot fail.
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
     }
 }
@@ -104,7 +104,7 @@ pub(super) struct ObservationResult {
     pub(super) extra: Map<String, Value>,
 }
 
-/// Reference to the document of a conversation beside the agent's.
+/// Reference to a document beside the agent's, e.g. of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SubagentRef {
     pub(super) trajectory_id: String,

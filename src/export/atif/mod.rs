@@ -1,10 +1,14 @@
-//! Rollouts as ATIF v1.7, the Agent Trajectory Interchange Format that Harbor, NeMo Gym and OpenEnv
-//! read.
+//! Rollouts as ATIF v1.7, the Agent Trajectory Interchange Format. Harbor, NeMo Gym and OpenEnv
+//! read it.
 //!
-//! One flat document for each rollout. Version 1.7 is what most readers speak; Harbor takes 1.0 to
-//! 1.8. Its rules that matter here: steps are numbered from 1; tool calls stand on agent steps
-//! only; an observation names a tool call of its own step or none; steps without a model call carry
-//! no metrics; unknown keys are refused, so termsmith's own fields are in `extra`.
+//! A rollout becomes one flat document. Most readers accept version 1.7, Harbor 1.0 to 1.8. These
+//! rules of the format matter here:
+//!
+//! - Steps are numbered from 1.
+//! - Only agent steps have tool calls.
+//! - An observation names a tool call of its own step, or none.
+//! - Steps without a model call have no metrics.
+//! - Unknown keys are refused, so termsmith's own fields are in `extra`.
 
 mod asides;
 mod document;
@@ -25,16 +29,16 @@ use crate::model::{Actor, CallDetail, Key, Rollout, Tokens, ToolDefinition};
 /// The value of `schema_version`.
 pub const SCHEMA_VERSION: &str = "ATIF-v1.7";
 
-/// Which calls a document contains.
+/// Which tool calls a document contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calls {
-    /// The model's function calls, and one call with `extra.parsed` for each command that a
-    /// scaffold parsed from a message.
+    /// The model's function calls. In addition, one call with `extra.parsed` for each command that
+    /// a scaffold parsed from a message.
     #[default]
     Parsed,
-    /// The model's function calls only. Readers that write calls into the text, as Harbor's `traces
-    /// export` does, then write exactly the model's message (Harbor's `raw_content`). Commands are
-    /// in the step's `extra.acts`.
+    /// The model's function calls only. Harbor's `traces export` writes tool calls into the text;
+    /// with this choice that text is the model's exact message (Harbor's `raw_content`). Parsed
+    /// commands are in the step's `extra.acts`.
     Spoken,
 }
 
@@ -49,18 +53,20 @@ pub enum AtifError {
     StampCount { id: String, turns: usize, stamps: usize },
 }
 
-/// A document, and the name of its file.
+/// A document, and its file name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     pub name: String,
     pub trajectory: Trajectory,
 }
 
-/// The ATIF documents of `rollout`, `<base>.json` first. After a handoff come more documents, named
-/// as terminus-2 with `linear_history` names its own: `<base>.cont-<n>.json` for the conversation
-/// after each summary or in each further step of the task, and
-/// `<base>.summarization-<n>-<kind>.json` for the calls that made a summary. `detail` returns the
-/// details of a model call; it is not called for turns without one.
+/// The ATIF documents of `rollout`. The first is `<base>.json`.
+///
+/// Each handoff adds documents, named as by terminus-2 with `linear_history`.
+/// `<base>.cont-<n>.json` is the conversation after a summary or in a further step of the task.
+/// `<base>.summarization-<n>-<kind>.json` are the calls that made the summary.
+///
+/// `detail` returns the details of a model call. It is not called for turns without a call.
 pub fn documents(
     rollout: &Rollout,
     base: &str,
@@ -117,17 +123,17 @@ pub fn documents(
     Ok(documents)
 }
 
-/// File of a part between summaries.
+/// File name of a segment.
 fn segment_name(base: &str, segment: usize) -> String {
     if segment == 0 { format!("{base}.json") } else { format!("{base}.cont-{segment}.json") }
 }
 
-/// Name and version of the agent, as written to ATIF and Harbor documents.
+/// Name and version of the agent in ATIF and Harbor documents.
 pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
     let record = &rollout.record;
     let ours = |name: &str| (format!("termsmith-{name}"), env!("CARGO_PKG_VERSION").to_owned());
     match &record.actor {
-        // Harbor refuses a null, and writes `unknown` itself.
+        // Harbor refuses null. It writes `unknown` itself.
         Actor::Imported(origin) => {
             (origin.agent.clone(), origin.agent_version.clone().unwrap_or_else(|| "unknown".to_owned()))
         }
@@ -136,8 +142,7 @@ pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
     }
 }
 
-/// The model of the rollout, or the name of the agent that replaced one (`scripted`, `oracle`,
-/// `nop`).
+/// The model of the rollout, or what acted in place of one: `scripted`, `oracle` or `nop`.
 pub(in crate::export) fn model_name(rollout: &Rollout) -> Option<String> {
     match &rollout.record.actor {
         Actor::Imported(origin) => origin.model.clone(),
@@ -160,12 +165,12 @@ fn definition(tool: &ToolDefinition) -> Value {
     json!({ "type": "function", "function": tool })
 }
 
-/// Sum over all calls, where the server counted any.
+/// Sum over all calls. `None` if the server counted none.
 pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -> Option<u64> {
     rollout.record.usages().map(|usage| of(&usage)).reduce(|one, other| one + other)
 }
 
-/// termsmith's data of the rollout for which ATIF has no field.
+/// termsmith's data about the rollout for which ATIF has no field.
 fn rollout_extra(rollout: &Rollout) -> Map<String, Value> {
     let (record, metadata) = (&rollout.record, &rollout.metadata);
     let scripted = match &record.actor {

@@ -1,4 +1,4 @@
-//! Turns as steps.
+//! Turns as ATIF steps.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use super::{Calls, Stamps, object};
 use crate::clock::iso8601;
 use crate::model::{Act, Actor, CallDetail, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind};
 
-/// The steps of one segment of `rollout`, its `turns`. `details` has one entry for each turn of the
-/// rollout.
+/// The steps of one segment of `rollout`, which consists of `turns`. `details` has one entry for
+/// each turn of the rollout.
 pub(super) fn steps(
     rollout: &Rollout,
     segment: usize,
@@ -44,7 +44,7 @@ fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<St
     let context = segment
         .checked_sub(1)
         .map(|before| rollout.handoffs.get(before).map(|handoff| handoff.context.as_slice()));
-    // The context after a summary repeats messages of other documents; the prompt of a further step
+    // The context after a summary repeats messages of other documents. The prompt of a further step
     // does not.
     let summed_up =
         segment.checked_sub(1).and_then(|before| record.handoffs.get(before)?.step.is_none().then_some(true));
@@ -68,7 +68,7 @@ fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<St
     steps.into_iter().map(|step| Step { timestamp: timestamp.clone(), is_copied_context, ..step }).collect()
 }
 
-/// The steps with their numbers.
+/// The steps with their numbers, from 1.
 pub(super) fn numbered(mut steps: Vec<Step>) -> Vec<Step> {
     for (number, step) in steps.iter_mut().enumerate() {
         step.step_id = number + 1;
@@ -76,7 +76,7 @@ pub(super) fn numbered(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The steps as the beginning of another document, marked as copies so that trainers skip them.
+/// The steps as copies at the beginning of another document. The mark tells trainers to skip them.
 pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
     let copy = |step: &Step| Step {
         is_copied_context: Some(true),
@@ -88,8 +88,8 @@ pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
     steps.iter().map(copy).collect()
 }
 
-/// Whether `shown` is a user message and not an observation of the environment: a mentor's answer,
-/// or the feedback between rounds.
+/// Whether `shown` is a user message, and not an observation: a mentor's answer, or feedback
+/// between rounds.
 fn is_reply(turn: &Turn, shown: &Shown) -> bool {
     shown.tool_call.is_none() && matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
 }
@@ -115,11 +115,11 @@ fn of_turn(turn: &Turn, number: usize, calls: Calls) -> Step {
     step
 }
 
-/// The step with the metrics of its model call, if there was one.
+/// The step, with the metrics of its model call if there was one.
 fn inferred(mut step: Step, turn: &Turn, actor: &Actor, detail: Option<&CallDetail>) -> Step {
     step.llm_call_count = match actor {
         Actor::Model(_) => Some(1),
-        // Unknown: other agents may make calls for summaries in between.
+        // Unknown: another agent may have made calls for summaries.
         Actor::Imported(_) => None,
         Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => {
             return Step { llm_call_count: Some(0), ..step };
@@ -146,8 +146,8 @@ pub(super) fn metrics(usage: Option<Tokens>, detail: Option<&CallDetail>) -> Opt
 
 /// The step with its observations.
 fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
-    // One observation of one call names it; one of several keys typed in a row belongs to all of
-    // them.
+    // A single call names its observation. If several keystrokes were typed in a row, the
+    // observation belongs to all of them.
     let only = match step.tool_calls.as_slice() {
         [call] if turn.tool_calls.is_empty() => Some(call.tool_call_id.clone()),
         _ => None,
@@ -166,7 +166,7 @@ fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
     step
 }
 
-/// A call that the model made.
+/// A function call of the model.
 fn model_call(call: &crate::model::ToolCall) -> ToolCall {
     let (arguments, extra) = match serde_json::from_str(&call.arguments) {
         Ok(Value::Object(arguments)) => (arguments, Map::new()),
@@ -176,7 +176,7 @@ fn model_call(call: &crate::model::ToolCall) -> ToolCall {
     ToolCall { tool_call_id: call.id.clone(), function_name: call.name.clone(), arguments, extra }
 }
 
-/// The acts that a scaffold parsed from a message, as one call each.
+/// The acts that a scaffold parsed from a message, one tool call each.
 fn parsed(turn: &Turn, number: usize) -> Vec<ToolCall> {
     let id = |at: usize| {
         if at == 0 { format!("call_{}", number + 1) } else { format!("call_{}_{}", number + 1, at + 1) }
@@ -195,7 +195,7 @@ fn parsed(turn: &Turn, number: usize) -> Vec<ToolCall> {
     acts.chain(submitted).collect()
 }
 
-/// The exit status of the turn's only command.
+/// The exit status of the turn, if it ran exactly one command.
 fn ending(turn: &Turn) -> Map<String, Value> {
     let [Act::Command { outcome: Some(outcome), .. }] = turn.acts.as_slice() else { return Map::new() };
     match outcome {

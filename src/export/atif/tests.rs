@@ -6,13 +6,13 @@ use super::*;
 use crate::clock::instant;
 
 fn stamps(turns: usize) -> Stamps {
-    /// 2026-03-01 at noon.
+    /// 2026-03-01, 12:00 UTC.
     const STARTED_MS: u64 = 1_772_366_400_000;
     let turn = |number: usize| instant(STARTED_MS + 250 + 1_000 * number as u64);
     Stamps { started: instant(STARTED_MS), turns: (1..=turns).map(turn).collect() }
 }
 
-/// The rules of Harbor's validator, on the JSON.
+/// Checks the rules of Harbor's validator on the JSON.
 #[track_caller]
 fn check_rules(document: &Value) {
     let steps = document["steps"].as_array().unwrap();
@@ -46,7 +46,7 @@ fn check_rules(document: &Value) {
     }
 }
 
-/// The document of a rollout that was never summarised, or the first one.
+/// The first document of a rollout.
 fn trajectory(
     rollout: &Rollout,
     stamps: Option<&Stamps>,
@@ -75,7 +75,7 @@ fn the_rules_of_the_format() {
     }
 }
 
-/// Sources of the steps, one letter each.
+/// `expect` has one letter for the source of each step.
 #[test]
 fn who_speaks() {
     let check = |name: &str, expect: &str| {

@@ -9,21 +9,21 @@ use crate::clock::iso8601;
 use crate::export::atif::{agent_name, model_name, total};
 use crate::model::{Actor, End, FailureKind, Rollout, Turn};
 
-/// The agent that `config.json` names for scaffolds of ours. `harbor traces export` (0.24, 0.25)
-/// takes no other names than those of Harbor's own agents that write ATIF; the real agent is in
-/// `agent_info` and in the trajectory.
+/// The agent that `config.json` names for termsmith's scaffolds. `harbor traces export` (0.24,
+/// 0.25) accepts only Harbor's own agents that write ATIF. The real agent is in `agent_info` and in
+/// the trajectory.
 const STAND_IN: &str = "terminus-2";
 
-/// A trial's documents, and the values that the job's documents need.
+/// The documents of a trial, and values for the documents of the job.
 pub(super) struct Written {
     /// Name of the trial and of its folder.
     pub(super) name: String,
     pub(super) config: Value,
     pub(super) result: Value,
-    /// `None` where the attempt is not evidence about the agent.
+    /// `None` if the attempt says nothing about the agent.
     pub(super) reward: Option<f64>,
     pub(super) exception: Option<Exception>,
-    /// Results by check, in the Common Test Report Format, where the verifier reported.
+    /// Results by check, in the Common Test Report Format. `None` if the verifier did not report.
     pub(super) ctrf: Option<Value>,
 }
 
@@ -82,7 +82,7 @@ impl Written {
     }
 }
 
-/// The job's id, from its name alone, so that an export knows its own folder again.
+/// The id of the job, made from its name. So an export recognises its own folder.
 pub(super) fn job_id(job: &str) -> String {
     uuid("job", job)
 }
@@ -92,7 +92,7 @@ pub(super) fn task(rollout: &Rollout) -> Value {
     json!({ "path": format!("tasks/{}", rollout.record.task) })
 }
 
-/// The agent as a configuration names it.
+/// The agent as `config.json` names it.
 pub(super) fn agent(rollout: &Rollout) -> Value {
     let name = match &rollout.record.actor {
         Actor::Imported(origin) => &origin.agent,
@@ -101,8 +101,8 @@ pub(super) fn agent(rollout: &Rollout) -> Value {
     json!({ "name": name, "model_name": model_name(rollout) })
 }
 
-/// As Harbor names trials: the task's last part, 32 characters of it, and an id; ours is the
-/// rollout's.
+/// Name of the trial, in Harbor's form: 32 characters of the last part of the task's name, and an
+/// id. The id is the rollout's.
 fn trial_name(rollout: &Rollout) -> String {
     let task = rollout.record.task.as_str();
     let last = task.rsplit('/').next().unwrap_or(task);
@@ -134,8 +134,8 @@ fn agent_result(trial: &Trial) -> Value {
     })
 }
 
-/// Token ids of every turn, which trainers read from here: a list for each conversation between
-/// summaries. All or nothing: lists with gaps would be taken for turns.
+/// Token ids of every turn, one list for each conversation between summaries. Trainers read them
+/// from here. `None` if the ids of any turn are missing: a list with gaps would be misread.
 fn rollout_details(trial: &Trial) -> Option<Value> {
     let record = &trial.rollout.record;
     let segments = record.segments().into_iter().filter_map(|turns| record.turns.get(turns));
@@ -158,8 +158,8 @@ fn details_of(trial: &Trial, turns: &[Turn]) -> Option<Value> {
     Some(all)
 }
 
-/// The exception that Harbor records for such an end, by the names of its own classes where it has
-/// one.
+/// The exception that Harbor records for such an end. It has the name of Harbor's class if Harbor
+/// has one.
 fn exception(rollout: &Rollout) -> Option<Exception> {
     let record = &rollout.record;
     let class = match (record.failure_kind(), record.end) {
@@ -211,7 +211,7 @@ fn ctrf(rollout: &Rollout) -> Option<Value> {
     })
 }
 
-/// A UUID (version 8, RFC 9562) that depends on `what` and `name` only.
+/// A UUID (version 8, RFC 9562) that depends only on `what` and `name`.
 fn uuid(what: &str, name: &str) -> String {
     let hash = blake3::derive_key(&format!("termsmith harbor {what} id"), name.as_bytes());
     let mut bytes = [0; 16];

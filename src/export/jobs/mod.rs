@@ -1,12 +1,13 @@
-//! Rollouts as a Harbor job folder, which `harbor view` shows and `harbor traces export` reads
+//! Rollouts as a Harbor job folder. `harbor view` shows it, and `harbor traces export` reads it
 //! (Harbor 0.24 and 0.25).
 //!
-//! `<jobs>/<job>/{config.json, result.json}` and one folder a trial, `<task>__<id>/{config.json,
-//! result.json, exception.txt, agent/trajectory.json, verifier/{reward.txt, ctrf.json,
-//! test-stdout.txt}}`. Equal rollouts give equal bytes; a trial's folder appears whole. Harbor
-//! cannot resume such a job: it names the tasks but does not hold them.
+//! The folder is `<jobs>/<job>/{config.json, result.json}`. Each trial has a folder
+//! `<task>__<id>/{config.json, result.json, exception.txt, agent/trajectory.json,
+//! verifier/{reward.txt, ctrf.json, test-stdout.txt}}`. Equal rollouts give equal bytes. A trial's
+//! folder appears complete or not at all. Harbor cannot resume such a job, because it does not
+//! contain the tasks.
 //!
-//! Masked attempts have no reward but an exception, like failures of Harbor's own infrastructure.
+//! Masked attempts have an exception and no reward, like failures of Harbor's own infrastructure.
 
 mod documents;
 mod totals;
@@ -25,19 +26,19 @@ use crate::folder::read_file;
 use crate::model::{CallDetail, File, FileTree, Key, RelPath, Rollout};
 use crate::store::{StoreError, publish_file, publish_tree, remove_published};
 
-/// Bytes of the files of a job that are looked at. Results list every trial.
+/// Most bytes that are read of a job's file. `result.json` lists every trial.
 const LARGEST: u64 = 256 << 20;
 
-/// A rollout with the other data of a trial's folder.
+/// A rollout, with the other data of a trial's folder.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub rollout: Rollout,
     pub stamps: Stamps,
     /// When its verdict was given.
     pub finished: DateTime<Utc>,
-    /// Details of its model calls.
+    /// Details of its model calls, by key.
     pub details: std::collections::BTreeMap<Key, CallDetail>,
-    /// What the verifier's test runner printed.
+    /// Output of the verifier's test runner.
     pub verifier_output: String,
 }
 
@@ -58,7 +59,7 @@ pub enum JobError<E> {
     Foreign(PathBuf),
 }
 
-/// What was written.
+/// A job folder that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// `<jobs>/<job>`.
@@ -66,8 +67,8 @@ pub struct Job {
     pub trials: usize,
 }
 
-/// Writes the job `name` below `jobs` from `trials`. Trials of an earlier job of that name which
-/// are not among them are removed.
+/// Writes the job `name` below `jobs` from `trials`. Trials of an earlier job of that name are
+/// removed if they are not among `trials`.
 pub fn write_job<E>(
     jobs: &Path,
     name: &str,
@@ -98,13 +99,13 @@ pub fn write_job<E>(
         remove_published(&path.join(stale))?;
     }
     publish_file(&scratch, &path.join("config.json"), &json_file(&totals.config(&jobs, name)))?;
-    // Written last: its presence means that the folder is complete.
+    // Written last. The file shows that the folder is complete.
     publish_file(&scratch, &path.join("result.json"), &json_file(&totals.result(name)))?;
     remove_published(&scratch)?;
     Ok(Job { path, trials: names.len() })
 }
 
-/// Files of one trial.
+/// The files of one trial.
 fn tree(trial: &Trial, written: &Written) -> Result<FileTree, AtifError> {
     let detail = |call: &Key| trial.details.get(call).cloned();
     let agents = documents(&trial.rollout, "trajectory", Some(&trial.stamps), Calls::Spoken, detail)?;
@@ -131,7 +132,7 @@ fn tree(trial: &Trial, written: &Written) -> Result<FileTree, AtifError> {
     }
     let mut tree = FileTree::default();
     for (path, file) in files {
-        // All of these are plain relative paths.
+        // All of these are plain relative paths, so this does not fail.
         if let Ok(path) = RelPath::new(&path) {
             tree.insert(path, file);
         }
@@ -148,8 +149,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(plain)
 }
 
-/// Trial folders that an earlier export left in `path`; `None` if the job there was not written by
-/// termsmith.
+/// Trial folders that an earlier export left in `path`. `None` if another program wrote the job
+/// there.
 fn former_trials(path: &Path, name: &str) -> Option<BTreeSet<String>> {
     let Ok(entries) = fs::read_dir(path) else { return Some(BTreeSet::new()) };
     let ours = documents::job_id(name);

@@ -7,7 +7,7 @@ use crate::model::FailureKind;
 
 use super::*;
 
-/// 2026-03-01 at noon.
+/// 2026-03-01, 12:00 UTC.
 const STARTED_MS: u64 = 1_772_366_400_000;
 
 fn trial(rollout: Rollout) -> Trial {
@@ -71,7 +71,7 @@ fn a_job_folder() {
     insta::assert_snapshot!("result", text("result.json"));
     insta::assert_snapshot!("trial-result", text("games-roll-up-2__0000000200000000/result.json"));
 
-    // Nothing is written where nothing changes, and what is no more goes.
+    // A second export without changes writes nothing. Trials that are gone are removed.
     let before = fs::metadata(job.path.join("result.json")).unwrap().modified().unwrap();
     write(jobs.path(), trials.clone()).unwrap();
     assert_eq!(fs::metadata(job.path.join("result.json")).unwrap().modified().unwrap(), before);

@@ -22,9 +22,9 @@ pub(super) struct JobTotals {
     usd: Option<f64>,
     started: Option<DateTime<Utc>>,
     finished: Option<DateTime<Utc>>,
-    /// By Harbor's key: agent, model and data set.
+    /// Keyed as in Harbor: by agent, model and dataset.
     evals: BTreeMap<String, Eval>,
-    /// Texts, so that each stands once.
+    /// JSON texts, so that equal values appear once.
     agents: BTreeSet<String>,
     tasks: BTreeSet<String>,
     /// Most attempts of one agent at one task.
@@ -34,7 +34,7 @@ pub(super) struct JobTotals {
 #[derive(Default)]
 struct Eval {
     errors: BTreeMap<String, Vec<String>>,
-    /// Names of trials by reward, as text.
+    /// Names of trials by reward, written as text.
     rewards: BTreeMap<String, Vec<String>>,
     sum: f64,
     rewarded: usize,
@@ -91,7 +91,7 @@ impl JobTotals {
     pub(super) fn result(&self, name: &str) -> Value {
         let evals: Map<String, Value> =
             self.evals.iter().map(|(key, eval)| (key.clone(), eval.to_json())).collect();
-        // Harbor requires both stamps; a job without trials gets those of the epoch.
+        // Harbor requires both time stamps. A job without trials gets 1970-01-01.
         let stamp = |at: Option<DateTime<Utc>>| iso8601(at.unwrap_or_default());
         let finished = stamp(self.finished);
         json!({
@@ -121,7 +121,8 @@ impl Eval {
         json!({
             "n_trials": self.rewarded,
             "n_errors": self.errors.values().map(Vec::len).sum::<usize>(),
-            // Of trials with a reward: Harbor counts the others as failures, which they are not.
+            // Only trials with a reward. Harbor counts the others as failures, but they say nothing
+            // about the agent.
             "metrics": if self.rewarded == 0 { json!([]) } else { json!([{ "mean": self.sum / self.rewarded as f64 }]) },
             "pass_at_k": self.pass_at_k(),
             "reward_stats": if self.rewards.is_empty() { json!({}) } else { json!({ "reward": self.rewards }) },
@@ -129,8 +130,8 @@ impl Eval {
         })
     }
 
-    /// Mean over tasks, for the k that Harbor takes (2, 4, 8, … and 5, 10, 15, …) and every task
-    /// has attempts for.
+    /// Mean pass@k over tasks, for Harbor's k (2, 4, 8, … and 5, 10, 15, …). Left out if a task has
+    /// fewer than k attempts.
     fn pass_at_k(&self) -> Map<String, Value> {
         let least = self.tasks.values().map(|task| task.0).min().unwrap_or_default();
         let powers = std::iter::successors(Some(2_u64), |k| k.checked_mul(2)).take_while(|k| *k <= least);

@@ -1,6 +1,6 @@
-//! Pairs of chosen and rejected rollouts of one task.
+//! Pairs of a chosen and a rejected rollout of one task.
 //!
-//! The selection is a pure function of the task's rollouts and a policy, and every exported row
+//! The selection is a pure function of the task's rollouts and a policy. Every exported row
 //! contains the policy.
 
 mod kind;
@@ -21,13 +21,13 @@ pub struct PairPolicy {
     pub name: String,
     /// The reward that is compared.
     pub reward: RewardKind,
-    /// Least difference of the two rewards. Even with 0 the chosen reward is strictly greater.
+    /// Least difference of the two rewards. Even with 0 the chosen reward must be strictly greater.
     pub min_margin: f64,
     pub max_pairs_per_task: usize,
-    /// Pairs in which one rollout is the rejected side. Their chosen sides differ in what they ran.
+    /// Most pairs with the same rejected rollout. Their chosen sides ran different commands.
     pub max_pairs_per_loser: usize,
-    /// The longer side has at most this many times the turns of the shorter one, so that length
-    /// does not distinguish the sides.
+    /// Most turns of the longer side, as a multiple of the shorter side's. So length does not tell
+    /// the sides apart.
     pub max_turn_ratio: f64,
     pub looping: Looping,
     pub prefer: Preference,
@@ -37,21 +37,22 @@ pub struct PairPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardKind {
-    /// Weighted share of passed F2P checks, and 0 where a P2P check is broken: 0 for doing nothing.
+    /// Weighted share of passed F2P checks. It is 0 if a P2P check is broken, and 0 for doing
+    /// nothing.
     F2p,
-    /// Share of checks that passed, as LiteCoder-Terminal pairs. P2P checks give an untouched
-    /// environment a reward above 0.
+    /// Share of passed checks, as LiteCoder-Terminal pairs. P2P checks give doing nothing a reward
+    /// above 0.
     PassRatio,
-    /// 1 when every check passed, else 0.
+    /// 1 if every check passed, else 0.
     Binary,
 }
 
-/// Treatment of trajectories with a mechanical loop.
+/// Treatment of trajectories that repeat the same commands in a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Looping {
-    /// Loops are left out. As rejected sides they teach little: DMPO's clean losing sides beat
-    /// noisy ones by 5 to 11 % (its §5.4). As chosen sides they would teach loops.
+    /// They are left out. As chosen sides they would teach loops. As rejected sides they teach
+    /// little: in the DMPO paper (§5.4), clean losing sides beat noisy ones by 5 to 11 %.
     Drop,
     Keep,
 }
@@ -60,10 +61,10 @@ pub enum Looping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preference {
-    /// The highest rejected reward below the chosen one, so that the two sides differ in few
+    /// The pair with the highest rejected reward below the chosen one. Its sides differ in few
     /// checks.
     NearMiss,
-    /// The lowest rejected reward.
+    /// The pair with the lowest rejected reward.
     WidestMargin,
 }
 
@@ -73,9 +74,9 @@ impl Default for PairPolicy {
             name: "near-miss".to_owned(),
             reward: RewardKind::F2p,
             min_margin: 0.0,
-            // Limits the weight of a task with many attempts.
+            // So that a task with many attempts does not dominate.
             max_pairs_per_task: 4,
-            // One loser seen again and again would teach its one mistake and its wording.
+            // So that the mistake and the wording of one loser are not repeated in many pairs.
             max_pairs_per_loser: 2,
             max_turn_ratio: 2.0,
             looping: Looping::Drop,
@@ -87,7 +88,7 @@ impl Default for PairPolicy {
 impl PairPolicy {
     /// The policy as rows contain it: JSON with every field, on one line.
     pub fn describe(&self) -> String {
-        // A struct of strings, numbers and unit variants always has a JSON form; NaN becomes null.
+        // Strings, numbers and unit variants always have a JSON form. NaN becomes null.
         serde_json::to_string(self).unwrap_or_else(|_| self.name.clone())
     }
 }
@@ -102,7 +103,7 @@ impl RewardKind {
         }
     }
 
-    /// This reward of `rewards`.
+    /// The value of this reward in `rewards`.
     pub fn of(self, rewards: &Rewards) -> f64 {
         match self {
             Self::F2p if breaks_p2p(rewards) => 0.0,
@@ -113,8 +114,7 @@ impl RewardKind {
     }
 }
 
-/// Whether a check fails that the untouched environment passes. Such a side is never the chosen
-/// one, whatever it adds.
+/// Whether a check fails that passes in the untouched environment. Such a side is never chosen.
 pub(super) fn breaks_p2p(rewards: &Rewards) -> bool {
     rewards.p2p < 1.0
 }
@@ -126,22 +126,22 @@ pub struct Pair<'a> {
     pub rejected: &'a Rollout,
     pub chosen_rewards: Rewards,
     pub rejected_rewards: Rewards,
-    /// The reward that was compared.
+    /// The rewards that were compared.
     pub chosen_reward: f64,
     pub rejected_reward: f64,
     pub kind: PairKind,
-    /// The first turn, from 0, at which the sides do different things. Of two rounds, the first
-    /// turn of the second one.
+    /// The first turn, from 0, at which the sides do different things. For two rounds it is the
+    /// first turn of the second round.
     pub divergence: usize,
-    /// Turns before it in which the observations are the same as well; they are taken from the
-    /// chosen side in both.
+    /// Number of turns before it with equal observations too. The row takes their messages from the
+    /// chosen side.
     pub shared: usize,
-    /// Turns of the rejected rollout that belong to the pair: all, or those up to the end of a
-    /// round.
+    /// Number of turns of the rejected rollout that belong to the pair: all, or those up to the end
+    /// of a round.
     pub rejected_turns: usize,
 }
 
-/// One turn of a side, as the pair shows it.
+/// One turn of a side, as the row shows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SideTurn<'a> {
     pub(super) turn: &'a Turn,
@@ -149,12 +149,12 @@ pub(super) struct SideTurn<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Chosen minus rejected reward; greater than 0.
+    /// Chosen minus rejected reward. Greater than 0.
     pub fn margin(&self) -> f64 {
         self.chosen_reward - self.rejected_reward
     }
 
-    /// A name that no other pair of an export has.
+    /// The pair's name, unique in an export.
     pub fn id(&self) -> String {
         match self.kind {
             PairKind::Fork | PairKind::NearMiss | PairKind::BestWorst => {
@@ -166,8 +166,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Turns whose message both sides take from the chosen one. In the turn after the shared ones
-    /// the action is still the same, and only its observation differs.
+    /// Number of turns whose message both sides take from the chosen one. It includes the turn
+    /// after the shared ones: the action there is still the same, only its observation differs.
     pub(super) fn common_messages(&self) -> usize {
         (self.shared + 1).min(self.divergence)
     }
@@ -178,7 +178,7 @@ impl<'a> Pair<'a> {
         chosen.record.turns.iter().zip(&chosen.shown).map(|(turn, shown)| SideTurn { turn, shown }).collect()
     }
 
-    /// The turns of the rejected side, those before the divergence in the words of the chosen one.
+    /// The turns of the rejected side. Messages before the divergence are the chosen side's.
     pub(super) fn rejected_side(&self) -> Vec<SideTurn<'a>> {
         let rejected = self.rejected;
         let own = rejected.record.turns.iter().zip(&rejected.shown).take(self.rejected_turns);
@@ -211,7 +211,8 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Rollouts that were passed as one task's, but belong to different tasks or versions.
+/// The error for rollouts that were passed as one task's, but belong to different tasks or
+/// versions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "trajectories `{one}` and `{other}` of task `{task}` differ in task, task digest or environment digest\n\

@@ -1,4 +1,4 @@
-//! The selection of pairs, and why a rollout is in none.
+//! The selection of pairs, and the reason why a rollout is in none.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::export::version::version;
 use crate::judge::Label;
 use crate::model::{Rewards, Rollout};
 
-/// The pairs of one task, and the rollouts that are in none.
+/// The pairs of one task, and its rollouts without a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection<'a> {
     /// Best first.
@@ -19,17 +19,17 @@ pub struct Selection<'a> {
     pub unpaired: Vec<(&'a Rollout, Unpaired)>,
 }
 
-/// Why a rollout is in no pair: for each other rollout there is a reason, and this is the last in
-/// this order.
+/// Why a rollout is in no pair. There is a reason for each other rollout of the task; the one that
+/// comes last in this order is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unpaired {
-    /// It cannot be a side: not measured, no or empty messages, several conversations, told to
-    /// cheat, or a loop.
+    /// It cannot be part of a pair: it was not measured, has no or empty messages, has several
+    /// conversations, was told to cheat, or is a loop.
     NoSide,
-    /// No other rollout of the task can be a side.
+    /// No other rollout of the task can be part of a pair.
     Alone,
-    /// The others were given another system message or task.
+    /// The other rollouts were given another system message or task text.
     OtherPrompt,
     /// The rewards are equal, or differ by less than the policy's margin.
     EqualReward,
@@ -39,7 +39,7 @@ pub enum Unpaired {
     Lengths,
     /// Both sides did the same, or one has all actions of the other.
     SameActions,
-    /// The policy's numbers of pairs were reached, or another pair with the same commands was made.
+    /// The policy's limit of pairs was reached, or another pair has the same commands.
     LimitReached,
 }
 
@@ -96,8 +96,8 @@ fn has(pair: &Pair<'_>, rollout: &Rollout) -> bool {
     pair.chosen.id == rollout.id || pair.rejected.id == rollout.id
 }
 
-/// A rollout that may stand in a pair: measured, with turns, and not looping unless the policy
-/// keeps loops.
+/// A rollout that may be part of a pair: measured, with turns, and no loop unless the policy keeps
+/// loops.
 struct Side<'a> {
     rollout: &'a Rollout,
     rewards: Rewards,
@@ -109,9 +109,9 @@ impl<'a> Side<'a> {
     fn of(rollout: &'a Rollout, policy: &PairPolicy) -> Option<Self> {
         let rewards = rollout.rewards?;
         let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
-        // Left out: an adversary's messages, which must not be imitated; empty messages, which chat
-        // templates refuse; and rollouts of several conversations, because no single one of them
-        // led to the reward.
+        // Not usable are an adversary's messages, which must not be imitated, and empty messages,
+        // which chat templates refuse. Rollouts of several conversations are not usable either,
+        // because no single one led to the reward.
         let whole = rollout.record.handoffs.is_empty();
         let usable = !rollout.record.turns.is_empty()
             && whole
@@ -129,7 +129,7 @@ impl<'a> Side<'a> {
         self.actions.len()
     }
 
-    /// System message and prompt, which must be equal on both sides of a pair.
+    /// System message and prompt. They must be equal on both sides of a pair.
     fn instructions(&self) -> (&'a str, &'a str) {
         (&self.rollout.record.system, &self.rollout.record.prompt)
     }
@@ -171,7 +171,8 @@ impl<'s, 'a> Candidate<'s, 'a> {
             return Err(Unpaired::Lengths);
         }
         let at = divergence(&chosen.actions, &rejected.actions).ok_or(Unpaired::SameActions)?;
-        // What differs must not be a message alone, such as a question or a malformed reply.
+        // The sides must differ in a command, not only in a message such as a question or a
+        // malformed reply.
         if commands(&chosen.actions) == commands(&rejected.actions) {
             return Err(Unpaired::SameActions);
         }
@@ -216,8 +217,8 @@ impl<'s, 'a> Candidate<'s, 'a> {
         fits.then_some(Self { pair, chosen: side, rejected: side })
     }
 
-    /// Most instructive first. Ids make the order total, so it does not depend on the order of the
-    /// attempts.
+    /// Most instructive first. Ids make the order total, so that it does not depend on the order of
+    /// the attempts.
     fn order(&self, other: &Self, prefer: Preference) -> std::cmp::Ordering {
         let (one, two) = (&self.pair, &other.pair);
         let rejected = match prefer {
@@ -234,7 +235,7 @@ impl<'s, 'a> Candidate<'s, 'a> {
             })
     }
 
-    /// Whether both are of one kind, with the same rewards.
+    /// Whether both have the same kind and the same rewards.
     fn is_as_good_as(&self, other: &Self) -> bool {
         let (one, two) = (&self.pair, &other.pair);
         one.kind == two.kind
@@ -242,8 +243,8 @@ impl<'s, 'a> Candidate<'s, 'a> {
             && one.rejected_reward == two.rejected_reward
     }
 
-    /// Whether both compare the same commands. Of rounds, the rejected side is a part of the chosen
-    /// one.
+    /// Whether both compare the same commands. In pairs of rounds the rejected side is part of the
+    /// chosen one.
     fn repeats(&self, other: &Self) -> bool {
         self.pair.kind == other.pair.kind
             && commands(&self.chosen.actions) == commands(&other.chosen.actions)
@@ -260,9 +261,8 @@ fn turn_ratio(one: usize, other: usize) -> f64 {
     one.max(other) as f64 / one.min(other) as f64
 }
 
-/// The best candidates within the policy's limits; among equally good ones those whose sides were
-/// used least come first, so that several winners and several losers are seen rather than one of
-/// them again and again.
+/// The best candidates within the policy's limits. Among equally good ones, those with the least
+/// used sides come first. So several winners and several losers appear.
 fn spread<'a>(candidates: &[Candidate<'_, 'a>], policy: &PairPolicy) -> Vec<Pair<'a>> {
     let mut taken: Vec<&Candidate<'_, 'a>> = Vec::new();
     for equal in candidates.chunk_by(Candidate::is_as_good_as) {
@@ -283,7 +283,7 @@ fn spread<'a>(candidates: &[Candidate<'_, 'a>], policy: &PairPolicy) -> Vec<Pair
     taken.into_iter().map(|candidate| candidate.pair).collect()
 }
 
-/// Why a rollout without a pair has none.
+/// Why a rollout is in no pair.
 fn reason(rollout: &Rollout, sides: &[Side<'_>], policy: &PairPolicy) -> Unpaired {
     let Some(own) = sides.iter().find(|side| side.id() == rollout.id) else { return Unpaired::NoSide };
     let others = sides.iter().filter(|side| side.id() != rollout.id);

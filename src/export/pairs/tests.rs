@@ -7,7 +7,7 @@ use crate::model::{ForkPoint, TaskName};
 use super::select::is_looping;
 use super::*;
 
-/// Commands, checks passed of 8, and what is special.
+/// Number of commands, number of passed checks (of 8), and a special property.
 type AttemptShape = (usize, u32, Special);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,20 +45,21 @@ fn the_default_policy() {
     check(&policy, &[(5, 8, No)], &[]);
     check(&policy, &[(5, 8, No), (5, 4, No)], &[(0, 1)]);
     check(&policy, &[(5, 4, No), (5, 8, No)], &[(1, 0)]);
-    // Ties say nothing.
+    // Equal rewards give no pair.
     check(&policy, &[(5, 8, No), (5, 8, No)], &[]);
     // The near miss comes first.
     check(&policy, &[(5, 8, No), (5, 2, No), (5, 7, No)], &[(0, 2), (0, 1), (2, 1)]);
-    // Turn counts: commands and one submission; 6 against 12 is a factor of 2, 6 against 13 is not.
+    // A side's turns are its commands and one submission. 6 against 12 is a factor of 2, 6 against
+    // 13 is more.
     check(&policy, &[(5, 8, No), (11, 4, No)], &[(0, 1)]);
     check(&policy, &[(5, 8, No), (12, 4, No)], &[]);
     check(&policy, &[(12, 8, No), (5, 4, No)], &[]);
     // Between equal rewards the more even lengths win.
     check(&policy, &[(5, 8, No), (9, 4, No), (6, 4, No)], &[(0, 2), (0, 1)]);
-    // A loop is neither an example nor a telling mistake.
+    // A loop is on neither side.
     check(&policy, &[(5, 8, No), (5, 4, Loops)], &[]);
     check(&policy, &[(5, 8, Loops), (5, 4, No)], &[]);
-    // What was not measured is neither better nor worse.
+    // An unmeasured rollout is on neither side.
     check(&policy, &[(5, 8, No), (5, 0, Unmeasured)], &[]);
     // Four at most, spread over winners and losers.
     check(
@@ -117,7 +118,7 @@ fn only_answers_to_the_same_prompt_are_compared() {
     check(|rollout| rollout.record.system.push('x'), 0);
 }
 
-/// A change of the rollouts of a table's row.
+/// A change to the rollouts of a row.
 type Change = fn(&mut [Rollout]);
 
 #[test]
@@ -131,7 +132,7 @@ fn kinds() {
     };
     let other_output: Change = |rollouts| rollouts[1].shown[0][0].content.push('!');
     let forked: Change = |rollouts| {
-        // A clock, for instance, shows another time in the same state.
+        // E.g. a clock shows another time in the same state.
         rollouts[1].shown[0][0].content.push('!');
         rollouts[1].record.fork = Some(ForkPoint { parent: rollouts[0].id.clone(), turns: 1 });
     };
@@ -146,11 +147,12 @@ fn kinds() {
     check(2, forked, (PairKind::Fork, 1, 1));
     check(2, siblings, (PairKind::Fork, 1, 1));
     check(7, other_output, (PairKind::NearMiss, 1, 0));
-    // Two of eight failed checks are a near miss, three are not; nor is who passed nothing.
+    // Two failed checks of eight are a near miss, three are not. A side without any passed check is
+    // none either.
     check(6, other_output, (PairKind::NearMiss, 1, 0));
     check(5, other_output, (PairKind::BestWorst, 1, 0));
     check(0, other_output, (PairKind::BestWorst, 1, 0));
-    // Without a shared action the same state says nothing.
+    // Without a shared action, the same state does not make a fork.
     check(6, other_start, (PairKind::NearMiss, 0, 0));
     for kind in PairKind::ALL {
         assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
@@ -160,7 +162,7 @@ fn kinds() {
 #[test]
 fn what_breaks_existing_behaviour_is_never_chosen() {
     let check = |reward: RewardKind, expect: &[(u32, u32)]| {
-        // The first has done all work, and broken a P2P check.
+        // The first did all of the work, and broke a P2P check.
         let mut rollouts = rollouts(&[(5, 7, No), (5, 6, No), (5, 2, No)]);
         rollouts[0].rewards = Some(Rewards { binary: 0.0, pass_ratio: 0.875, f2p: 1.0, p2p: 0.5 });
         let policy = PairPolicy { reward, ..PairPolicy::default() };
@@ -191,11 +193,11 @@ fn pairs_differ_in_what_was_run() {
     };
     let three = [(5, 8, No), (5, 8, No), (5, 4, No)];
     check(&three, &[], &[(0, 2), (1, 2)]);
-    // The winners, the losers, or the sides did the same.
+    // The winners ran the same commands, then the losers, then both sides.
     check(&three, &[(0, 1)], &[(0, 2)]);
     check(&[(5, 8, No), (5, 4, No), (5, 4, No)], &[(1, 2)], &[(0, 1)]);
     check(&[(5, 8, No), (5, 4, No)], &[(0, 1)], &[]);
-    // A loser is in two pairs at most.
+    // A loser is in at most two pairs.
     check(&[(5, 8, No), (5, 8, No), (5, 8, No), (5, 4, No)], &[], &[(0, 3), (1, 3)]);
 }
 

@@ -1,8 +1,9 @@
-//! Passes, step scores, causes and effort of each teacher, scaffold and arm, in total and by task.
+//! The report: passes, step scores, causes of failure and effort. It has one section for each
+//! solver (teacher, scaffold and arm), in total and by task.
 //!
-//! Attempts that failed by the engine, the endpoint or the verifier are not evidence about a
-//! policy: they are `masked` and belong to no rate. An attempt that tried to pass without doing the
-//! work has not passed. A rollout counts once, however often it is given.
+//! Attempts that failed because of the engine, the endpoint or the verifier are `masked`: no rate
+//! counts them. An attempt that tried to pass without doing the work did not pass. A rollout counts
+//! once, however often it is given.
 
 mod render;
 mod tally;
@@ -17,16 +18,16 @@ pub use render::text;
 use self::tally::Tally;
 use crate::model::{Estimate, Rollout, Scores, TaskDigest, TaskName};
 
-/// Bump when a field changes its meaning or goes.
+/// Raise it if a field is removed or changes its meaning.
 pub const VERSION: u32 = 3;
 
 /// A rollout with its observed cost.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     pub rollout: Rollout,
-    /// From its beginning to its verdict.
+    /// Seconds from its beginning to its verdict.
     pub seconds: Option<f64>,
-    /// What its model calls were charged, in US dollars.
+    /// Charges for its model calls, in US dollars.
     pub usd: Option<f64>,
 }
 
@@ -36,7 +37,7 @@ pub struct Attempt {
 pub struct Report {
     /// Version of this format.
     pub version: u32,
-    /// In order of solvers.
+    /// Sorted by solver.
     pub solvers: Vec<SolverReport>,
 }
 
@@ -48,7 +49,7 @@ pub struct Solver {
     pub teacher: String,
     pub scaffold: String,
     pub arm: String,
-    /// The adversary setting of a model that was told to cheat: `blind` or `tests`.
+    /// For a model that was told to cheat, what it could read: `blind` or `tests`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub adversary: Option<String>,
 }
@@ -59,25 +60,25 @@ pub struct Solver {
 pub struct SolverReport {
     pub solver: Solver,
     pub counts: Scores,
-    /// Share of all scored attempts that passed. Its interval is Wilson's at the attempts: how sure
-    /// the share is on these very tasks.
+    /// Share of scored attempts that passed. Wilson's interval at the number of attempts says how
+    /// sure the share is for exactly these tasks.
     pub pass_rate: Option<Estimate>,
-    /// For k = 1, 2, 4, … up to the most counted attempts at one task.
+    /// For k = 1, 2, 4, … up to the most scored attempts at one task.
     pub at: Vec<At>,
     pub breakdown: Breakdown,
-    /// In order of names.
+    /// Sorted by name.
     pub tasks: Vec<TaskReport>,
 }
 
-/// Means over tasks, at one number of attempts. The intervals are Wilson's at the number of tasks:
-/// how sure the mean is for tasks of this kind.
+/// Means over tasks, at one number of attempts. Wilson's intervals at the number of tasks say how
+/// sure the mean is for tasks of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct At {
     pub k: u64,
-    /// Tasks with k counted attempts or more; others are left out.
+    /// Tasks with at least k scored attempts. Others are left out.
     pub tasks: u64,
-    /// pass@k: some of k attempts passes.
+    /// pass@k: at least one of k attempts passes.
     pub pass_at: Estimate,
     /// pass^k: all of k attempts pass.
     pub pass_all: Estimate,
@@ -90,7 +91,7 @@ pub struct TaskReport {
     pub task: TaskName,
     pub task_digest: Option<TaskDigest>,
     pub counts: Scores,
-    /// As for all tasks, of this one alone.
+    /// As for all tasks, but of this one alone.
     pub pass_rate: Option<Estimate>,
     pub at: Vec<TaskAt>,
     pub breakdown: Breakdown,
@@ -112,18 +113,19 @@ pub struct Breakdown {
     pub step_scores: StepScores,
     /// Attempts by cause of failure.
     pub failure_kinds: BTreeMap<String, u64>,
-    /// Attempts by reason for stopping.
+    /// Attempts by reason for stopping, e.g. `submitted`.
     pub ends: BTreeMap<String, u64>,
-    /// Attempts by label of the judge; one may have several.
+    /// Attempts by label of the judge. An attempt may have several.
     pub labels: BTreeMap<String, u64>,
-    /// Attempts by attack that forensics found in them.
+    /// Attempts by attack that forensics found in them, e.g. `D-12`.
     pub exploits: BTreeMap<String, u64>,
     /// Effort by class of attempt.
     pub effort: BTreeMap<AttemptClass, Effort>,
 }
 
-/// F2P step scores of counted attempts in the bands of LongCLI-Bench (Table 3), in per cent of the
-/// F2P checks by weight. Imported rollouts are left out: their checks are not known.
+/// F2P step scores of scored attempts, in the bands of LongCLI-Bench (Table 3). A score is the
+/// percentage of F2P checks that passed, by weight. Imported rollouts are left out, because their
+/// checks are unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepScores {
@@ -137,7 +139,7 @@ pub struct StepScores {
     pub below_100: u64,
     #[serde(rename = "[100]")]
     pub full: u64,
-    /// Mean of all, in [0, 1].
+    /// Mean of all scores, in [0, 1].
     pub mean: Option<f64>,
 }
 
@@ -145,7 +147,7 @@ impl StepScores {
     /// Names of the bands.
     pub const BANDS: [&str; 5] = ["[0,30)", "[30,60)", "[60,80)", "[80,100)", "[100]"];
 
-    /// The bands, in that order.
+    /// Number of attempts in each band, in that order.
     pub fn bands(&self) -> [u64; 5] {
         [self.below_30, self.below_60, self.below_80, self.below_100, self.full]
     }
@@ -177,7 +179,7 @@ pub enum AttemptClass {
     Failed,
     /// It tried to pass without doing the work.
     Exploit,
-    /// Not evidence about the solver.
+    /// It says nothing about the solver.
     Masked,
 }
 
@@ -202,23 +204,23 @@ pub struct Effort {
     pub turns: Spread,
     /// Tokens that the model read.
     pub prompt_tokens: Spread,
-    /// Tokens that it wrote.
+    /// Tokens that the model wrote.
     pub completion_tokens: Spread,
     pub usd: Spread,
 }
 
-/// A quantity over attempts. All zero if it is known for none.
+/// A quantity over attempts. All fields are 0 if it is known for no attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// Attempts for which it is known.
+    /// Number of attempts for which it is known.
     pub known: u64,
     pub total: f64,
     pub mean: f64,
     pub median: f64,
 }
 
-/// The report of `groups`, each some rollouts of a task, in any order.
+/// The report of `groups`. Each group holds some rollouts of one task. Any order is fine.
 pub fn report<E>(groups: impl IntoIterator<Item = Result<Vec<Attempt>, E>>) -> Result<Report, E> {
     let mut tally = Tally::default();
     for group in groups {

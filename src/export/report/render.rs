@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{AttemptClass, Report, SolverReport, Spread, StepScores, TaskReport};
 use crate::model::{Estimate, Scores, floored_percent, one_line};
 
-/// The report as text. Shares are per cent; brackets hold 95 % intervals.
+/// The report as text. Shares are in per cent. Brackets hold 95 % intervals.
 pub fn text(report: &Report) -> String {
     if report.solvers.is_empty() {
         return "no rollouts\n".to_owned();
@@ -30,15 +30,15 @@ pub fn text(report: &Report) -> String {
     text
 }
 
-/// Columns as wide as their widest cell: text to the left, numbers to the right.
+/// A table with text aligned left and numbers aligned right.
 struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Columns at the left that hold text.
+    /// Number of columns, from the left, that hold text.
     text: usize,
 }
 
-/// Shown where a value is not known.
+/// Shown where a value is unknown.
 const NOTHING: &str = "-";
 
 const WHO: [&str; 3] = ["teacher", "scaffold", "arm"];
@@ -51,7 +51,7 @@ impl Table {
 
     fn render(&self) -> String {
         let head = self.head.clone();
-        // Names of agents and tasks come from files of others.
+        // Names of agents and tasks may come from foreign files.
         let cells = |row: &Vec<String>| row.iter().map(|cell| one_line(cell).into_owned()).collect();
         let rows: Vec<Vec<String>> = self.rows.iter().map(cells).collect();
         let lines = || [&head].into_iter().chain(&rows);
@@ -149,7 +149,7 @@ fn effort(report: &Report) -> Table {
     table
 }
 
-/// Total and mean, where they are known of any attempt.
+/// Total and mean, if they are known for any attempt.
 fn known(spread: Spread, show: impl Fn(f64) -> String) -> [String; 2] {
     match spread.known {
         0 => [NOTHING, NOTHING].map(str::to_owned),
@@ -214,7 +214,7 @@ fn tasks(report: &Report) -> Table {
     table
 }
 
-/// Mean of the counted attempts.
+/// Mean seconds of the scored attempts.
 fn seconds(task: &TaskReport) -> String {
     let counted = task.breakdown.effort.iter().filter(|(class, _)| **class != AttemptClass::Masked);
     let (known, total) = counted.fold((0, 0.0), |(known, total), (_, effort)| {

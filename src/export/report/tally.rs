@@ -11,8 +11,8 @@ use crate::model::{
     pass_at, wilson,
 };
 
-/// Attempts by solver and task. Only what a report needs is kept of each, so that a run of any
-/// length fits into memory.
+/// Attempts by solver and task. Only the needed parts are kept, so that a run of any length fits
+/// into memory.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<Solver, BTreeMap<Task, Attempts>>);
 
@@ -26,13 +26,13 @@ type Attempts = BTreeMap<String, Kept>;
 struct Kept {
     failure: FailureKind,
     end: End,
-    /// The F2P reward, where one was measured.
+    /// The F2P reward. `None` if it was not measured.
     score: Option<f64>,
     labels: Vec<String>,
     exploits: Vec<String>,
     seconds: Option<f64>,
     turns: usize,
-    /// Prompt and completion.
+    /// Tokens of prompts and of replies.
     tokens: Option<(u64, u64)>,
     usd: Option<f64>,
 }
@@ -114,7 +114,7 @@ fn solver(rollout: &Rollout) -> Solver {
     }
 }
 
-/// Prompt and completion tokens, if the server counted any.
+/// Tokens of prompts and of replies, if the server counted any.
 fn tokens(rollout: &Rollout) -> Option<(u64, u64)> {
     rollout
         .record

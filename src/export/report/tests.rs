@@ -10,7 +10,7 @@ fn attempt(index: u32, number: u32, passed: u32) -> Attempt {
     Attempt { rollout, seconds: Some(10.0 + f64::from(number)), usd: None }
 }
 
-/// The attempt as a model's, each turn of which read 100 tokens and wrote 10.
+/// The attempt as a model's. Each turn read 100 tokens and wrote 10.
 fn by_model(mut attempt: Attempt, arm: Arm, adversary: Option<AdversaryView>) -> Attempt {
     let record = &mut attempt.rollout.record;
     record.actor =
@@ -80,7 +80,7 @@ fn rates_are_means_over_tasks() {
     let scripted = report.solvers.iter().find(|solver| solver.solver.teacher == "scripted").unwrap();
     let rate = scripted.pass_rate.unwrap();
     assert_eq!(rate, wilson(0.8, 5).unwrap());
-    // Task 0 passed 3 of 4; task 1, 1 of 1. Only task 0 has two attempts or more.
+    // Task 0 passed 3 of 4 attempts, task 1 passed 1 of 1. Only task 0 has two attempts or more.
     let found: Vec<_> =
         scripted.at.iter().map(|at| (at.k, at.tasks, at.pass_at.mean, at.pass_all.mean)).collect();
     assert_eq!(found, [(1, 2, 0.875, 0.875), (2, 1, 1.0, 0.5), (4, 1, 1.0, 0.0)]);
@@ -117,7 +117,7 @@ fn effort_of_attempts() {
     assert_eq!(two.solvers[0].breakdown.effort[&AttemptClass::Passed].seconds.median, 10.5);
 }
 
-/// Rollouts from elsewhere come with a reward and without checks.
+/// Imported rollouts have a reward, but no checks.
 #[test]
 fn imported_rollouts_have_no_step_scores() {
     let mut one = attempt(0, 0, 8);
@@ -144,7 +144,7 @@ fn the_report_as_text() {
 fn the_report_as_json() {
     let report = several();
     let json = serde_json::to_string_pretty(&report).unwrap();
-    // The last digit of a number may differ after parsing.
+    // The last digit of a number may change in parsing.
     assert_eq!(text(&serde_json::from_str(&json).unwrap()), text(&report));
     let one = of(vec![by_model(attempt(0, 0, 8), Arm::Base, None)]);
     insta::assert_snapshot!(serde_json::to_string_pretty(&one).unwrap());
