@@ -5,58 +5,58 @@ use serde::Deserialize;
 
 use crate::assets::Assets;
 
-/// Folder of the attacks.
+/// Folder of the attack files.
 const FOLDER: &str = "templates/attacks";
 
 /// One attack, or one variant of it.
 #[derive(Clone, Debug)]
 pub struct Attack {
-    /// Row of the attack table (`D-02`); several attacks may share it.
+    /// The row of the table of attacks, e.g. `D-02`. Several attacks may share it.
     pub id: String,
-    /// The file's stem: unique, and begins with the id.
+    /// The stem of the file. It is unique, and begins with the id.
     pub name: String,
     pub title: String,
     pub kind: Kind,
-    /// Which files it plants. Always present for executed attacks.
+    /// The files that it plants. Always present for executed attacks.
     pub plants: Option<String>,
-    /// Which property of the clean verifier prevents it.
+    /// The property of the clean room that stops it.
     pub stopped_by: Option<String>,
-    /// Where it was observed.
+    /// Where the attack was observed.
     pub source: String,
 }
 
 /// How an attack is executed or detected.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// A trial that does no work: the script runs as root in the solver's container.
+    /// A trial that does no work. The script runs as root in the solver's container.
     Execute {
-        /// Bash.
+        /// The script, in bash.
         script: String,
         alone: Alone,
     },
-    /// Patterns over the task's files. An empty list stands for a function of `lint` with the
-    /// attack's name.
+    /// Patterns over the task's files. If the list is empty, a lint function with the attack's name
+    /// detects it.
     Scan(Vec<Scan>),
     /// Patterns over the commands of a trajectory.
     Trace(Vec<Trace>),
 }
 
-/// Where an executed attack has a trial without the others, since it keeps them from taking effect.
+/// Where an executed attack needs a trial of its own, because it would mask the other attacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum Alone {
     #[default]
     Nowhere,
-    /// Where the tests run in the solver's container; there it shares a trial with the others of
-    /// this kind. Elsewhere nothing that it plants reaches the tests.
+    /// Where the tests run in the solver's container. There it shares a trial with others of this
+    /// kind. In a clean room its files do not reach the tests, so it can share any trial.
     Shared,
-    /// Everywhere.
+    /// In every mode.
     Always,
 }
 
 /// One pattern over files.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// Over the path in the task directory.
+    /// Matches the path below the task directory.
     pub files: Regex,
     pub pattern: Regex,
     pub message: String,
@@ -72,18 +72,18 @@ pub struct Trace {
 /// A command of a trajectory that looks like an attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFinding {
-    /// Row of the attack table.
+    /// The row of the table of attacks, e.g. `D-12`.
     pub id: String,
-    /// The attack file's stem.
+    /// The stem of the attack file.
     pub name: String,
-    /// Which command, from 0.
+    /// Index of the command, from 0.
     pub command: usize,
-    /// The part that matched.
+    /// The part of the command that matched.
     pub evidence: String,
     pub message: String,
 }
 
-/// An invalid attack file.
+/// The error for an invalid attack file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("attack `{FOLDER}/{file}`: {message}")]
 pub struct AttackError {
@@ -152,7 +152,7 @@ struct DeclaredTrace {
     message: String,
 }
 
-/// Every attack, in the order of their file names. Files in sub-folders count too.
+/// Reads every attack, in the order of the file names. Sub-folders are included.
 pub fn attacks(assets: &Assets) -> Result<Vec<Attack>, AttackError> {
     let mut found: Vec<Attack> = Vec::new();
     for (path, bytes, _) in assets.files_under(FOLDER) {
@@ -226,8 +226,8 @@ impl Attack {
     }
 }
 
-/// Commands of a trajectory that match `trace` attacks, in the order of the commands; each attack
-/// once per command.
+/// Commands that match a `trace` attack, in the order of the commands. Each attack is reported once
+/// per command.
 pub fn trace_findings<'a>(
     attacks: &[Attack],
     commands: impl IntoIterator<Item = &'a str>,

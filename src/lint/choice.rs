@@ -7,7 +7,7 @@ use crate::harbor::Manifest;
 const OURS: &str = "metadata.termsmith.lint";
 const HARBORS: &str = "metadata.harbor.lint";
 
-/// The rules of Harbor 0.25; its `select` applies to these only.
+/// The rules of Harbor 0.25. Harbor's `select` applies only to these.
 const HARBOR_RULES: [&str; 17] = [
     "invalid-task-config",
     "unknown-config-field",
@@ -32,21 +32,21 @@ const HARBOR_RULES: [&str; 17] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) ignored: Vec<Ignored>,
-    /// Of Harbor's rules, only these run.
+    /// If set, of Harbor's rules only these run.
     select: Option<Vec<String>>,
-    /// Optional rules that the task selects.
+    /// Opt-in rules that the task turns on.
     extend: Vec<String>,
-    /// Key and id of every rule that is selected.
+    /// Key and rule id of every rule in `select` and `extend`.
     asked: Vec<(String, String)>,
-    /// Key and message.
+    /// Key and message of each setting that cannot be read.
     pub(super) malformed: Vec<(String, String)>,
 }
 
-/// A rule whose findings are suppressed.
+/// A rule whose findings the task suppresses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ignored {
     pub(super) rule: String,
-    /// Empty where none is given.
+    /// Empty if no reason is given.
     pub(super) reason: String,
     /// The key in `task.toml`.
     pub(super) key: String,
@@ -100,7 +100,7 @@ impl Choice {
         }
     }
 
-    /// Whether a rule runs, given its default.
+    /// Whether a rule runs, given whether it runs by default.
     pub(super) fn runs(&self, rule: &str, by_default: bool) -> bool {
         let extended = self.extend.iter().any(|asked| asked == rule);
         match &self.select {
@@ -111,7 +111,7 @@ impl Choice {
         }
     }
 
-    /// Why the findings of `rule` are suppressed, if they are.
+    /// Why the findings of `rule` are suppressed. `None` if they are not.
     pub(super) fn reason(&self, rule: &str) -> Option<String> {
         let entries: Vec<_> = self.ignored.iter().filter(|entry| entry.rule == rule).collect();
         let given = entries.iter().find(|entry| !entry.reason.is_empty());
@@ -122,7 +122,7 @@ impl Choice {
         }
     }
 
-    /// Key and id of every rule that is named.
+    /// Key and rule id of every rule that the settings name.
     pub(super) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
         let ignored = self.ignored.iter().map(|entry| (entry.key.as_str(), entry.rule.as_str()));
         ignored.chain(self.asked.iter().map(|(key, rule)| (key.as_str(), rule.as_str())))

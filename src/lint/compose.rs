@@ -11,7 +11,7 @@ pub(super) struct Compose<'a> {
     pub(super) root: Result<Node, YamlError>,
 }
 
-/// A folder or file of the host in a container.
+/// A bind mount: a folder or file of the host that a container sees.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) line: u32,
@@ -37,13 +37,13 @@ impl Compose<'_> {
         root.and_then(|root| root.get("services")).map(|services| services.entries()).unwrap_or_default()
     }
 
-    /// The folder that relative paths start from, below the task directory.
+    /// The folder that relative paths start from, relative to the task directory.
     fn folder(&self) -> &str {
         self.file.trim_end_matches("docker-compose.yaml").trim_end_matches('/')
     }
 
-    /// Where a bind's source lies below the task directory; `None` outside of the compose file's
-    /// own folder.
+    /// The path of a bind's source below the task directory. `None` if it is outside of the compose
+    /// file's folder.
     pub(super) fn inside(&self, source: &str) -> Option<String> {
         if source.starts_with(['/', '~', '$']) {
             return None;
@@ -63,7 +63,7 @@ impl Compose<'_> {
     }
 }
 
-/// The binds of a service, without paths that Harbor fills in itself.
+/// The bind mounts of a service, without paths that Harbor fills in itself.
 pub(super) fn binds(service: &Node) -> Vec<Bind> {
     let volumes = service.get("volumes").map(|volumes| volumes.items()).unwrap_or_default();
     volumes.iter().filter_map(bind).filter(|bind| !bind.source.contains("${HOST_")).collect()
@@ -71,7 +71,7 @@ pub(super) fn binds(service: &Node) -> Vec<Bind> {
 
 fn bind(volume: &Node) -> Option<Bind> {
     if let Some(text) = volume.text() {
-        // `${A:-b}` has a colon of its own.
+        // `${A:-b}` contains a colon that does not separate source and target.
         let end = if text.starts_with("${") { text.find('}')? + 1 } else { 0 };
         let colon = end + text[end..].find(':')?;
         let (source, rest) = (&text[..colon], &text[colon + 1..]);
@@ -91,7 +91,7 @@ pub(super) fn is_true(node: &Node) -> bool {
     node.text().is_some_and(|text| matches!(text.to_ascii_lowercase().as_str(), "true" | "yes" | "on"))
 }
 
-/// Whether a compose file next to the Dockerfile of folder `context` builds from another folder.
+/// Whether a compose file next to the Dockerfile in `context` builds from another folder.
 pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
     composes(subject).iter().filter(|compose| compose.file.starts_with(context)).any(|compose| {
         compose.services().iter().any(|(_, service)| {
@@ -105,8 +105,7 @@ pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
     })
 }
 
-/// Names of the build arguments that a compose file next to the Dockerfile of folder `context`
-/// gives.
+/// Names of the build arguments in the compose files next to the Dockerfile in `context`.
 pub(super) fn build_arguments(subject: &Subject<'_>, context: &str) -> BTreeSet<String> {
     let composes = composes(subject);
     let services = composes.iter().filter(|it| it.file.starts_with(context)).flat_map(Compose::services);
@@ -123,7 +122,7 @@ pub(super) fn build_arguments(subject: &Subject<'_>, context: &str) -> BTreeSet<
         .collect()
 }
 
-/// The symbolic link that a path passes through, if any.
+/// The symbolic link that is part of `path`, if there is one.
 pub(super) fn link_at<'a>(special_files: &'a [SpecialFile], path: &str) -> Option<&'a SpecialFile> {
     special_files.iter().find(|oddity| {
         matches!(oddity.kind, SpecialFileKind::Link | SpecialFileKind::Escape)

@@ -1,12 +1,12 @@
-//! The value of a shell word, as far as the text of the script tells it.
+//! The value of a shell word, if the text of the script determines it.
 
 use std::collections::BTreeMap;
 
-/// Variables of one known value.
+/// Variables with one known value.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     values: BTreeMap<String, String>,
-    /// Where the script lies; empty if that is not known.
+    /// The script's folder in the container. Empty if it is unknown.
     folder: String,
 }
 
@@ -23,8 +23,7 @@ impl Variables {
         self.values.remove(name);
     }
 
-    /// A word without its quotes. A variable or substitution of unknown value stays as it is
-    /// written.
+    /// A word without its quotes. Variables and substitutions of unknown value stay as written.
     pub(super) fn expand(&self, word: &str) -> String {
         let mut out = String::with_capacity(word.len());
         let mut quoted = false;
@@ -67,7 +66,7 @@ impl Variables {
         out
     }
 
-    /// How much of `text` belongs to the `$` before it, and its value if that is known.
+    /// Number of bytes of `text` that belong to the `$` before it, and the value if it is known.
     fn dollar(&self, text: &str) -> (usize, Option<String>) {
         if let Some(inside) = text.strip_prefix('{') {
             let length = inside.find('}').unwrap_or(inside.len());
@@ -81,7 +80,7 @@ impl Variables {
         (name, self.values.get(&text[..name]).cloned())
     }
 
-    /// `NAME`, `NAME:-default`.
+    /// The value of `${…}`, given the text inside: `NAME` or `NAME:-default`.
     fn braces(&self, inside: &str) -> Option<String> {
         if matches!(inside, "0%/*" | "BASH_SOURCE%/*" | "BASH_SOURCE[0]%/*") {
             return Some(self.folder.clone()).filter(|folder| !folder.is_empty());
@@ -92,7 +91,7 @@ impl Variables {
         let default = rest.strip_prefix(":-").or_else(|| rest.strip_prefix(":="));
         match (self.values.get(name), rest.is_empty(), default) {
             (Some(value), true, _) | (Some(value), _, Some(_)) => Some(value.clone()),
-            // A default within a default stays as it is written, so that a deep text needs no deep
+            // A default inside a default stays as written, so that nested text cannot exhaust the
             // stack.
             (None, _, Some(default)) if !default.contains("${") => {
                 Some(self.expand(default)).filter(|value| !value.contains('$'))
@@ -101,7 +100,7 @@ impl Variables {
         }
     }
 
-    /// `$(dirname "$0")`, also with `cd … && pwd` around it.
+    /// The script's folder, for `$(dirname "$0")`, also inside `$(cd … && pwd)`.
     fn own_folder(&self, substitution: &str) -> Option<String> {
         let own = [
             "dirname \"$0\"",

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Makes a trial impossible; in a draft of ours, rejects it.
+    /// Makes trials impossible. In a draft of termsmith's own, it rejects the draft.
     Error,
     /// Probably makes a verdict wrong.
     Warning,
@@ -26,26 +26,26 @@ impl Severity {
     }
 }
 
-/// One finding of a rule.
+/// A place where a task violates a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// Below the task directory.
+    /// Path below the task directory.
     pub file: String,
-    /// From 1; absent where the file as a whole is meant.
+    /// Line, from 1. Absent if the finding is about the whole file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub line: Option<u32>,
     pub severity: Severity,
-    /// The rule's id.
+    /// Id of the rule.
     pub rule: String,
-    /// A lower-case fragment.
+    /// A fragment that begins in lower case.
     pub message: String,
     /// How to fix it.
     pub hint: String,
-    /// For patterns that an attack file brings, the attack's id (`D-25`).
+    /// Id of the attack whose file has the pattern, e.g. `D-25`. Absent for other rules.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attack: Option<String>,
-    /// Why it is suppressed, if the task suppresses it.
+    /// The task's reason for suppressing the finding. Absent if the finding is not suppressed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub suppressed: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Finding {
         }
     }
 
-    /// Whether it prevents trials of the task: an error that is not suppressed.
+    /// Whether the finding prevents trials: an error that is not suppressed.
     pub fn stops(&self) -> bool {
         self.severity == Severity::Error && self.suppressed.is_none()
     }

@@ -1,10 +1,12 @@
 //! Static rules over a task's files.
 //!
-//! Findings explain and rank. Only findings that make a trial impossible are errors, except in our
-//! own drafts, which must follow their recipe format: there some rules have another severity (`own`
-//! in the rule's file). A rule is one file in `templates/lint/`, a regular expression over some of
-//! the files or the name of a function in `rules`; the `scan` attacks of `templates/attacks/` are
-//! rules too. Nothing here runs anything, and tasks are untrusted.
+//! A rule is a file in `templates/lint/`. It contains a regular expression over some files, or
+//! names a function in `rules`. The `scan` attacks in `templates/attacks/` are rules too.
+//!
+//! Only a finding that makes trials impossible is an error. termsmith's own drafts must follow the
+//! recipe format, so some rules have another severity for them (`own` in the rule's file).
+//!
+//! Lint runs no code of a task. Tasks are untrusted.
 
 pub mod attack;
 mod choice;
@@ -44,23 +46,23 @@ use crate::model::{Draft, FileTree, Task};
 use choice::Choice;
 use subject::Subject;
 
-/// The rule id for a malformed `task.toml`.
+/// Id of the rule for a malformed `task.toml`.
 const INVALID_CONFIG: &str = "invalid-task-config";
 
-/// Lints a task directory.
+/// Lints a task directory that was read.
 pub fn lint_task(rules: &Rules, task: &HarborTask) -> Vec<Finding> {
     let parts = Parts { name: &task.name, files: &task.files, special_files: &[], draft: None };
     lint(rules, &parts, &task.manifest, &task.findings)
 }
 
-/// Lints a draft with task directory `directory`.
+/// Lints a draft. `directory` holds the files of its task directory.
 pub fn lint_draft(rules: &Rules, directory: &FileTree, draft: &Draft) -> Vec<Finding> {
     let name = draft.task.name.as_str();
     let parts = Parts { name, files: directory, special_files: &[], draft: Some(draft) };
     lint_files(rules, &parts)
 }
 
-/// A task whose `task.toml` has not been parsed yet.
+/// A task whose `task.toml` is not parsed yet.
 struct Parts<'a> {
     name: &'a str,
     files: &'a FileTree,
@@ -71,14 +73,14 @@ struct Parts<'a> {
 fn lint_files(rules: &Rules, parts: &Parts<'_>) -> Vec<Finding> {
     match parts.files.text("task.toml").map(parse_manifest) {
         Some(Ok((manifest, read))) => lint(rules, parts, &manifest, &read),
-        // Without a manifest, the other rules would only report consequences.
+        // Without a manifest, other rules would only report consequences of that.
         Some(Err(error)) => vec![malformed(rules, &error.to_string())],
         None => vec![malformed(rules, "missing, or not UTF-8")],
     }
 }
 
 fn malformed(rules: &Rules, message: &str) -> Finding {
-    // The parser's message ends with the error, after a quotation of the line.
+    // The parser's message quotes the line before it states the error.
     let line = message.split_once("at line ").and_then(|(_, rest)| {
         rest.split(|char: char| !char.is_ascii_digit()).next().and_then(|digits| digits.parse().ok())
     });
@@ -136,12 +138,12 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
 }
 
 impl Parts<'_> {
-    /// A directory that declares termsmith as its author, read as a task of termsmith's. One that
-    /// cannot be read so is linted as a foreign one; a finding reports why.
+    /// Reads a directory that declares termsmith as its author. `None` for other directories. If it
+    /// cannot be read, it is linted as a foreign task, and a finding says why.
     fn read_as_ours(&self, manifest: &Manifest) -> Option<Result<Task, IntoTaskError>> {
         let table =
             manifest.metadata.as_ref()?.get("termsmith")?.as_table().filter(|_| self.draft.is_none())?;
-        // Any task may have lint settings.
+        // Lint settings alone do not make termsmith the author.
         table.keys().find(|key| *key != "lint")?;
         let task = HarborTask {
             name: self.name.to_owned(),

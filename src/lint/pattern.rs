@@ -4,13 +4,13 @@ use regex::Regex;
 
 use crate::model::FileTree;
 
-/// Maximum findings per rule and file; more would repeat the same problem.
+/// Most findings per rule and file. More would repeat the same problem.
 pub(super) const MOST_IN_ONE_FILE: usize = 10;
 
 pub(super) struct Pattern {
     files: Regex,
     wanted: Compiled,
-    /// Lines that are exempt.
+    /// Lines that match this are exempt.
     unless: Option<Regex>,
 }
 
@@ -19,11 +19,11 @@ enum Compiled {
     Require(Regex),
 }
 
-/// What a pattern requires.
+/// What a pattern demands of a text.
 pub(super) enum Wanted<'a> {
-    /// Must not occur, except in comments.
+    /// It must not occur, except in comments.
     Forbid(&'a str),
-    /// Must occur.
+    /// It must occur.
     Require(&'a str),
 }
 
@@ -58,8 +58,8 @@ impl Pattern {
         locations
     }
 
-    /// The first lines with a match that is not excused. Each line is looked at once, and none
-    /// after the last that is reported.
+    /// The first lines with a match that is not exempt. Each line is tested once. Lines after the
+    /// last reported one are not tested.
     fn forbidden_lines(&self, forbid: &Regex, text: &str, commented: bool) -> Vec<u32> {
         let mut lines = Vec::new();
         let (mut number, mut counted, mut decided) = (1, 0, 0);
@@ -87,7 +87,7 @@ impl Pattern {
     }
 }
 
-/// The number of the line at byte `offset`, from 1.
+/// The line number of byte `offset`, from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> u32 {
     newlines(text.get(..offset).unwrap_or(text)).saturating_add(1)
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::model::{File, RelPath};
 
-    /// The lines in which `a` is found, except those with `ok`.
+    /// The lines that contain `a`, except those with `ok`.
     fn lines(path: &str, text: &str) -> Vec<u32> {
         let pattern = Pattern::new("", &Wanted::Forbid("a|$"), Some("ok")).unwrap();
         let mut files = FileTree::default();
@@ -134,7 +134,7 @@ mod tests {
     fn many_matches_are_found_soon() {
         assert_eq!(lines("x.sh", &"aaaa\n".repeat(100_000)).len(), MOST_IN_ONE_FILE);
         assert_eq!(lines("x.sh", &format!("# {}\n", "a".repeat(200_000))), [2]);
-        // Excused in every line: all of them are looked at.
+        // Every line but the last is exempt, so all lines are tested.
         assert_eq!(lines("x.sh", &"a ok\n".repeat(20_000)), [20_001]);
     }
 }

@@ -1,11 +1,11 @@
-//! Which program the words of a command run.
+//! The program that the words of a command run.
 
-/// Programs that run the command after their own options.
+/// Programs that run another command, given after their own options.
 const WRAPPERS: [&str; 17] = [
     "sudo", "exec", "env", "time", "timeout", "nohup", "nice", "ionice", "command", "builtin", "setsid",
     "stdbuf", "xvfb-run", "unbuffer", "taskset", "gosu", "faketime",
 ];
-/// Options of wrappers and of runners that take the next word.
+/// Options of wrappers and test runners that take the next word as their value.
 const WITH_VALUE: [&str; 18] = [
     "-u",
     "-g",
@@ -26,7 +26,7 @@ const WITH_VALUE: [&str; 18] = [
     "--env-file",
     "--name",
 ];
-/// Programs that do nothing but run tests.
+/// Programs that only run tests.
 const RUNNERS: [&str; 24] = [
     "pytest",
     "py.test",
@@ -53,7 +53,7 @@ const RUNNERS: [&str; 24] = [
     "trial",
     "lit",
 ];
-/// Programs that run tests with one of these arguments.
+/// Programs that run tests if one of these words is an argument.
 const WITH_VERB: [(&[&str], &[&str]); 13] = [
     (&["cargo"], &["test", "nextest"]),
     (
@@ -75,10 +75,10 @@ const WITH_VERB: [(&[&str], &[&str]); 13] = [
     (&["hatch"], &["test"]),
     (&["manage.py"], &["test"]),
 ];
-/// Modules behind `python -m` that run tests.
+/// Modules that run tests with `python -m`.
 const MODULES: [&str; 9] =
     ["pytest", "py.test", "unittest", "nose", "nose2", "doctest", "tox", "xmlrunner", "twisted.trial"];
-/// Programs that run the command after some words of their own: `uv run`, `uvx`, `bundle exec`.
+/// Programs that run another command, given after these words: `uv run`, `uvx`, `bundle exec`.
 const LAUNCHERS: [(&str, &[&str]); 17] = [
     ("uv", &["run"]),
     ("uvx", &[]),
@@ -104,7 +104,7 @@ pub(super) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Name and arguments of a program, without `sudo`, `timeout 5`, `env A=b` and the like before it.
+/// Name and arguments of a program. Prefixes such as `sudo`, `timeout 5` and `env A=b` are removed.
 pub(super) fn program(words: &[String]) -> &[String] {
     let mut words = words;
     while let Some((first, mut rest)) = words.split_first() {
@@ -120,7 +120,7 @@ pub(super) fn program(words: &[String]) -> &[String] {
             let valued = WITH_VALUE.contains(&word.as_str()) && wrapper != "command" && wrapper != "time";
             rest = rest.get(if valued { 2.. } else { 1.. }).unwrap_or_default();
         }
-        // The duration, the processors, the user or the time.
+        // These take one more word: a duration, processors, a user or a time.
         if matches!(wrapper, "timeout" | "taskset" | "gosu" | "faketime") {
             rest = rest.get(1..).unwrap_or_default();
         }
@@ -177,7 +177,7 @@ fn is_test_file(name: &str) -> bool {
     })
 }
 
-/// The command that a launcher runs.
+/// The command that a launcher runs, e.g. `pytest` for `uv run pytest`.
 pub(super) fn launched<'a>(name: &str, rest: &'a [String]) -> Option<&'a [String]> {
     let (_, verbs) = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name)?;
     let verb = rest.iter().position(|word| !word.starts_with('-'))?;

@@ -1,5 +1,5 @@
-//! Syntax trees of pytest modules: functions, assertions and calls. Strings and comments are
-//! ignored.
+//! Facts about pytest modules from their syntax trees: functions, assertions and calls. Text in
+//! strings and comments is ignored.
 
 use std::collections::BTreeSet;
 
@@ -10,40 +10,39 @@ use crate::syntax::{Grammar, children, descendants, line, named_children, parse,
 
 const FUNCTION: &str = "function_definition";
 
-/// Parts of names of calls that can fail without an `assert` statement: calls of helpers count,
-/// since they may assert.
+/// Parts of names of calls that can fail without an `assert` statement. Helpers are included,
+/// because they may assert.
 const FAILING_CALLS: [&str; 9] =
     ["assert", "raise", "fail", "check", "expect", "verify", "raises", "compare", "sys.exit"];
 
-/// Endings of the names of functions that start a program.
+/// Endings of names of functions that start a program.
 const STARTS_PROGRAM: [&str; 6] = ["run", "system", "popen", "Popen", "call", "check_output"];
 
-/// Loops of a module that are looked into: each look takes time in proportion to the module's
-/// length.
+/// Most loops of a module that are examined. Each takes time in proportion to the module's length.
 const MOST_LOOPS: usize = 500;
 
-/// Catching one of these catches a failed assertion.
+/// A handler for one of these also catches failed assertions.
 const CATCH_ASSERTIONS: [&str; 3] = ["Exception", "BaseException", "AssertionError"];
 
-/// The parts of a module that rules need.
+/// The facts about a module that rules need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Module<'a> {
-    /// Methods included; functions in functions belong to the outer one.
+    /// Functions and methods. An inner function is part of the outer one.
     pub(super) functions: Vec<Function<'a>>,
-    /// `assert` statements and calls of `pytest.raises` and `pytest.fail` anywhere in the module.
+    /// Number of `assert` statements and of calls of `pytest.raises` and `pytest.fail` in the
+    /// module.
     pub(super) assertions: usize,
     /// Calls that start a program.
     pub(super) programs: Vec<ProgramCall>,
-    /// Lines of the comparisons that end silently with the shorter of several sequences, because of
-    /// `zip`.
+    /// Lines of comparisons over `zip`. They end at the shortest sequence without an error.
     pub(super) lenient_zips: Vec<u32>,
     /// Calls that download something.
     pub(super) fetches: Vec<Fetch<'a>>,
-    /// Files that it reads or runs.
+    /// Files that the module reads or runs.
     pub(super) reads: Vec<Read<'a>>,
-    /// Values of `reward.json` that are no numbers, with the lines of the calls that write them.
+    /// Lines of calls that write a value to `reward.json` that is no number, and the value.
     pub(super) rewards: Vec<(u32, String)>,
-    /// Lines on which an assertion depends on the wall clock.
+    /// Lines with assertions that depend on the wall clock.
     pub(super) clocks: Vec<u32>,
 }
 
@@ -51,27 +50,27 @@ pub(super) struct Module<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
-    /// Of the `def`, from 1.
+    /// Line of the `def`, from 1.
     pub(super) line: u32,
-    /// Enclosing class, if any.
+    /// Name of the enclosing class.
     pub(super) class: Option<&'a str>,
     pub(super) documented: bool,
     pub(super) asserts: Vec<Assertion<'a>>,
-    /// Whether a call can fail, judged by its name.
+    /// Whether it makes a call that can fail, judged by the call's name.
     pub(super) fails_otherwise: bool,
-    /// Whether the module calls it with arguments or uses what it returns, or it is a fixture:
-    /// pytest is not its only caller.
+    /// Whether it is a helper: the module calls it with arguments, or uses its value, or it is a
+    /// fixture.
     pub(super) helps: bool,
-    /// Names of what it calls.
+    /// Names of the functions that it calls.
     pub(super) calls: Vec<&'a str>,
-    /// Lines of the `try` statements that catch the failure of an assertion without handling it.
+    /// Lines of `try` statements that catch a failed assertion and ignore it.
     pub(super) swallowed: Vec<u32>,
 }
 
 /// One `assert` statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assertion<'a> {
-    /// Without the message.
+    /// The condition, without the message.
     pub(super) condition: &'a str,
     /// Whether the condition compares values.
     pub(super) compares: bool,
@@ -81,11 +80,11 @@ pub(super) struct Assertion<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProgramCall {
     pub(super) line: u32,
-    /// The string literals among its arguments, joined by blanks.
+    /// The string literals in its arguments, joined by blanks.
     pub(super) words: String,
 }
 
-/// Parses a module. Invalid parts are left out.
+/// Parses a module. Invalid parts are skipped.
 pub(super) fn module(text: &str) -> Module<'_> {
     let Some(tree) = parse(Grammar::Python, text) else { return Module::default() };
     let mut found = Module::default();
@@ -145,8 +144,8 @@ fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Functi
     };
     let Some(body) = node.child_by_field_name("body") else { return function };
     function.documented = is_documented(body, text);
-    // Where the last assertion ends: nodes come in the order of the text, and to look for one above
-    // each would take the square of their depth.
+    // End of the last assertion. Nodes come in the order of the text, so this tells whether a node
+    // is inside an assertion. A search through its parents would take quadratic time.
     let mut asserted = 0;
     for node in descendants(body) {
         match node.kind() {
@@ -159,7 +158,7 @@ fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Functi
                 }));
             }
             "raise_statement" => function.fails_otherwise = true,
-            // `subprocess.run(…, check=True)`.
+            // `subprocess.run(…, check=True)` can fail.
             "keyword_argument" => {
                 function.fails_otherwise |= field(node, "name", text) == Some("check");
             }
@@ -181,7 +180,7 @@ fn helpers<'a>(root: Node<'_>, text: &'a str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     for node in descendants(root) {
         let calls = match node.kind() {
-            // The value of a statement `f()` is not used.
+            // A statement `f()` does not use the value.
             "expression_statement" | "module" | "block" => continue,
             _ => named_children(node),
         };
@@ -203,11 +202,12 @@ fn is_fixture(function: Node<'_>, text: &str) -> bool {
     decorators.into_iter().any(|part| part.kind() == "decorator" && text_of(part, text).contains("fixture"))
 }
 
-/// The `zip` over which a loop or comprehension compares, if it can end early unnoticed.
+/// The `zip` in a loop or comprehension that compares its pairs, if it can end early without
+/// notice.
 fn lenient_zip<'t>(looping: Node<'t>, text: &str) -> Option<Node<'t>> {
     let over = looping.child_by_field_name("right")?;
     let zip = descendants(over).find(|node| node.kind() == "call" && called(*node, text) == "zip")?;
-    // `enumerate(zip(a, b))` gives its pairs, `dict(zip(a, b))` does not.
+    // `enumerate(zip(a, b))` yields the pairs, `dict(zip(a, b))` does not.
     let bare = zip == over || (over.kind() == "call" && called(over, text) == "enumerate");
     let inside = match looping.kind() {
         "for_statement" => looping.child_by_field_name("body"),
@@ -226,8 +226,7 @@ fn lenient_zip<'t>(looping: Node<'t>, text: &str) -> Option<Node<'t>> {
         .then_some(zip)
 }
 
-/// Whether the function around a loop compares the length of one of the sequences, or the sequences
-/// as a whole.
+/// Whether the function around a loop compares the length of one sequence, or whole sequences.
 fn lengths_are_compared(looping: Node<'_>, sequences: &[Node<'_>], text: &str) -> bool {
     let mut around = looping;
     while let Some(parent) = around.parent() {
@@ -245,7 +244,7 @@ fn lengths_are_compared(looping: Node<'_>, sequences: &[Node<'_>], text: &str) -
     })
 }
 
-/// Lines of the assertions whose conditions ask the wall clock, or a variable that was set from it.
+/// Lines of assertions whose condition reads the wall clock, or a variable that was set from it.
 fn clocks(root: Node<'_>, text: &str) -> Vec<u32> {
     const CLOCKS: [&str; 6] =
         ["datetime.now", "datetime.today", "date.today", "time.time", "datetime.utcnow", "time.localtime"];
@@ -270,7 +269,7 @@ fn clocks(root: Node<'_>, text: &str) -> Vec<u32> {
     conditions.collect()
 }
 
-/// Whether a call of `zip` takes several sequences of which none is endless, without `strict`.
+/// Whether a call of `zip` has several finite sequences and no `strict`.
 fn is_lenient(call: Node<'_>, text: &str) -> bool {
     const ENDLESS: [&str; 4] = ["count(", "itertools.count(", "cycle(", "itertools.cycle("];
     let Some(arguments) = call.child_by_field_name("arguments") else { return false };
@@ -284,7 +283,7 @@ fn is_lenient(call: Node<'_>, text: &str) -> bool {
     positional.len() > 1 && !is_strict && !positional.iter().any(is_endless)
 }
 
-/// The name of the called function: `pytest.raises`.
+/// The name of the called function, e.g. `pytest.raises`.
 pub(super) fn called<'a>(call: Node<'_>, text: &'a str) -> &'a str {
     field(call, "function", text).unwrap_or_default()
 }
@@ -293,7 +292,7 @@ pub(super) fn field<'a>(node: Node<'_>, name: &str, text: &'a str) -> Option<&'a
     Some(text_of(node.child_by_field_name(name)?, text))
 }
 
-/// Whether a body begins with a docstring. Bytes and f-strings are not docstrings in Python.
+/// Whether a body begins with a docstring. In Python, bytes and f-strings are no docstrings.
 fn is_documented(body: Node<'_>, text: &str) -> bool {
     let first = named_children(body).into_iter().find(|child| child.kind() != "comment");
     let first = first.filter(|first| first.kind() == "expression_statement");
@@ -305,8 +304,7 @@ fn is_documented(body: Node<'_>, text: &str) -> bool {
     })
 }
 
-/// Whether a `try` statement contains an assertion, and a handler that catches its failure without
-/// handling it.
+/// Whether a `try` statement contains an assertion, and a handler that ignores its failure.
 fn swallows(node: Node<'_>, text: &str) -> bool {
     let asserts = node
         .child_by_field_name("body")
@@ -335,12 +333,12 @@ fn does_nothing(statement: Node<'_>, text: &str) -> bool {
 }
 
 impl Function<'_> {
-    /// Whether pytest collects it.
+    /// Whether pytest collects the function as a test.
     pub(super) fn is_check(&self) -> bool {
         self.name.starts_with("test") && !self.helps
     }
 
-    /// Whether any call in it can fail, judged by its name.
+    /// Whether it asserts, or makes a call that can fail.
     pub(super) fn can_fail(&self) -> bool {
         self.fails_otherwise || !self.asserts.is_empty()
     }

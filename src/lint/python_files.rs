@@ -1,4 +1,5 @@
-//! Files and hosts that a Python module names: what it reads, downloads and writes as the reward.
+//! Files and hosts in a Python module: the files that it reads, its downloads, and the rewards that
+//! it writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +12,20 @@ use crate::syntax::{Grammar, descendants, line, named_children, parse, text_of};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fetch<'a> {
     pub(super) line: u32,
-    /// `requests.get`.
+    /// The called function, e.g. `requests.get`.
     pub(super) call: &'a str,
-    /// Where the call names one.
+    /// The URL, if the call contains one.
     pub(super) url: Option<&'a str>,
 }
 
-/// A file that is opened to be read, or run.
+/// A file that is read or run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Read<'a> {
     pub(super) line: u32,
     pub(super) path: &'a str,
 }
 
-/// What a call downloads. `constants` are those of the module.
+/// What a call downloads. `constants` are the module's string constants.
 pub(super) fn fetch<'a>(
     call: Node<'_>,
     name: &'a str,
@@ -62,12 +63,12 @@ pub(super) fn fetch<'a>(
     Some(Fetch { line, call: name, url: Some(written.or_else(named)?) })
 }
 
-/// Whether a called name is `end`, or ends with it after a dot.
+/// Whether a called name is `end`, or ends with `.` and `end`.
 fn is_called(name: &str, end: &str) -> bool {
     name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// String constants by their names.
+/// String constants by name.
 pub(super) fn constants<'a>(root: Node<'_>, text: &'a str) -> BTreeMap<&'a str, &'a str> {
     let assigned = descendants(root).filter(|node| node.kind() == "assignment").filter_map(|node| {
         let value = node.child_by_field_name("right")?;
@@ -76,7 +77,7 @@ pub(super) fn constants<'a>(root: Node<'_>, text: &'a str) -> BTreeMap<&'a str, 
     assigned.collect()
 }
 
-/// The content of a string without parts that are computed.
+/// The content of a string literal, without computed parts.
 fn literal<'a>(node: Node<'_>, text: &'a str) -> Option<&'a str> {
     let parts = named_children(node);
     let contents: Vec<_> = parts.iter().filter(|part| part.kind() == "string_content").collect();
@@ -94,7 +95,7 @@ pub(super) fn strings(text: &str) -> Vec<(u32, &str)> {
     strings.collect()
 }
 
-/// The files that a call reads or runs, by the strings among its arguments.
+/// The files that a call reads or runs, taken from the strings in its arguments.
 pub(super) fn reads<'a>(call: Node<'_>, name: &'a str, text: &'a str) -> Vec<Read<'a>> {
     const READERS: [&str; 8] = [
         "read_csv",

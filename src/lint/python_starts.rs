@@ -1,4 +1,4 @@
-//! Calls of a Python module that run code of the solver's in its own process or beside it.
+//! Calls in a Python module that run the solver's code, in its own process or in another one.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use super::python_values::{Names, Value, arguments};
 use super::starts::{Around, Roots, is_loading, shell_runs, words_run};
 use crate::syntax::{Grammar, descendants, line, parse, text_of};
 
-/// Calls that start a program, by words or a path.
+/// Functions that start a program, given by words or a path.
 const PROGRAMS: [&str; 6] = [
     "subprocess.run",
     "subprocess.call",
@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 6] = [
     "subprocess.Popen",
     "asyncio.create_subprocess_exec",
 ];
-/// Calls that start a shell with a text.
+/// Functions that pass a text to a shell.
 const SHELLS: [&str; 5] = [
     "os.system",
     "os.popen",
@@ -24,7 +24,7 @@ const SHELLS: [&str; 5] = [
     "subprocess.getstatusoutput",
     "asyncio.create_subprocess_shell",
 ];
-/// Calls that load the code of a file, or say where modules are looked for.
+/// Functions that load code from a file, or add a folder to the module search path.
 const LOADERS: [&str; 21] = [
     "runpy.run_path",
     "importlib.util.spec_from_file_location",
@@ -48,7 +48,7 @@ const LOADERS: [&str; 21] = [
     "dill.load",
     "cloudpickle.load",
 ];
-/// Calls that run a text, or the code that data of their format can name.
+/// Functions that run a text as code, or read a data format that can name code (e.g. pickle).
 const EVALUATORS: [&str; 10] = [
     "exec",
     "eval",
@@ -62,8 +62,8 @@ const EVALUATORS: [&str; 10] = [
     "runpy._run_code",
 ];
 
-/// Lines and descriptions of what runs code of the solver's. `depth` counts modules within modules:
-/// `["python3", "-c", "exec(open('/app/x.py').read())"]`.
+/// Lines and descriptions of calls that run the solver's code. `depth` counts modules inside
+/// modules, e.g. `["python3", "-c", "exec(open('/app/x.py').read())"]`.
 pub(super) fn starts_of_solver(text: &str, roots: &Roots<'_>, depth: u32) -> Vec<(u32, String)> {
     let Some(tree) = parse(Grammar::Python, text) else { return Vec::new() };
     let names = Names::of(tree.root_node(), text);
@@ -113,7 +113,7 @@ impl Module<'_, '_, '_> {
                     || values(named("executable")).into_iter().filter_map(text).any(|it| self.roots.hold(&it))
                     || commands.into_iter().any(|command| self.command(command, shell, &around))
             }
-            // It limits a program of the tests' own.
+            // It runs one of the tests' own programs with a time limit.
             "patience.run_within" => {
                 let around = self.around(values(named("cwd")), [named("input"), named("stdin")], scope, call);
                 values(at(1)).into_iter().any(|command| self.command(command, false, &around))
@@ -131,7 +131,7 @@ impl Module<'_, '_, '_> {
                 let around = self.around(Vec::new(), [None, None], scope, call);
                 let program = values(at(from)).into_iter().find_map(text).unwrap_or_default();
                 let listed = given.iter().skip(from + 1).flat_map(|words| self.names.values(*words, scope));
-                // The first of them is only the name that the program sees.
+                // The first word is only the name that the program sees.
                 let words = listed.flat_map(|value| match value {
                     Value::Words(words) => words,
                     Value::Text(text) => vec![text],
@@ -150,7 +150,7 @@ impl Module<'_, '_, '_> {
         starts.then(|| format!("`{name}` runs code of the solver's beside the tests"))
     }
 
-    /// `sys.path[:0] = ["/app"]`, `sys.path += ["/app"]`.
+    /// `sys.path[:0] = ["/app"]` or `sys.path += ["/app"]`.
     fn search_path(&self, assignment: Node<'_>, scope: usize) -> Option<String> {
         let left = field(assignment, "left", self.text).filter(|left| left.starts_with("sys.path"))?;
         let right = assignment.child_by_field_name("right")?;
@@ -159,7 +159,8 @@ impl Module<'_, '_, '_> {
             .then(|| "modules of the solver's are imported into the tests".to_owned())
     }
 
-    /// Whether a value is a path of the subject, a list with one, or the content of its file.
+    /// Whether a value is a path of the solver's, a list with such a path, or the content of such a
+    /// file.
     fn leads(&self, node: Node<'_>, scope: usize) -> bool {
         let leads = |text: &String| self.roots.hold(text) || self.roots.wrote(text);
         self.names.values(node, scope).iter().any(|value| match value {
@@ -192,7 +193,7 @@ impl Module<'_, '_, '_> {
         Around { folder, input, depth: self.depth }
     }
 
-    /// Where `os.chdir` before the call, in the same function, has led.
+    /// The working folder after `os.chdir` earlier in the same function.
     fn folder_before(&self, call: Node<'_>, scope: usize) -> Option<String> {
         let before = self.names.nodes.iter().take_while(|(node, _)| node.start_byte() < call.start_byte());
         let changes = before.filter(|(node, place)| {
@@ -207,7 +208,8 @@ impl Module<'_, '_, '_> {
         self.names.values(*arguments(*node).first()?, scope).into_iter().find_map(text)
     }
 
-    /// Whether an environment has a variable that makes programs load code of the solver's.
+    /// Whether an environment sets a variable that makes programs load the solver's code, e.g.
+    /// `PYTHONPATH`.
     fn loads(&self, env: Option<Node<'_>>, scope: usize) -> bool {
         let pairs = env.into_iter().flat_map(descendants).filter(|node| node.kind() == "pair");
         pairs.into_iter().any(|pair| {

@@ -1,5 +1,5 @@
-//! What the expressions of a Python module can be, as far as its text says so. A test is asked
-//! whether it starts a file of the solver's, e.g. by `["python3", str(path("/app/x.py"))]`.
+//! Possible values of the expressions in a Python module. They tell whether a test starts a file of
+//! the solver's, e.g. by `["python3", str(path("/app/x.py"))]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,27 +8,28 @@ use tree_sitter::Node;
 use super::python::{called, field};
 use crate::syntax::{named_children, text_of};
 
-/// A part that is not known.
+/// Stands for a part of a text that is unknown.
 pub(super) const UNKNOWN: char = '\u{E000}';
-/// The folder with the tests' copy of the subject: `path("/app/x")` is this one and `/app/x`.
+/// Stands for the folder with the tests' copy of the solver's files. `path("/app/x")` is this and
+/// `/app/x`.
 pub(super) const COPY: char = '\u{E001}';
-/// Marks the content of a file, e.g. `read_text("/app/x")`. The path follows.
+/// Marks the content of a file, e.g. of `read_text("/app/x")`. The path follows.
 pub(super) const CONTENT: char = '\u{E002}';
 
-/// Values of one expression that are looked at.
+/// Most values of one expression that are tracked.
 const MOST_VALUES: usize = 6;
-/// Words of one list that are looked at.
+/// Most words of one list that are tracked.
 const MOST_WORDS: usize = 64;
-/// Bytes of a text that are looked at.
+/// Most bytes of a text that are tracked.
 const MOST_BYTES: usize = 1 << 15;
-/// Expressions within expressions that are looked into.
+/// Deepest nesting of expressions that is followed.
 const DEPTH: u32 = 40;
-/// A name set by a call, then by what it calls, needs one pass each.
+/// Passes over the module. Each pass carries a value through one more call or name.
 const PASSES: usize = 3;
-/// The name of what a function returns.
+/// Stands for the name of a function's return value.
 const RETURNED: &str = "return";
 
-/// A value of an expression.
+/// A possible value of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Value {
     Text(String),
@@ -45,20 +46,21 @@ impl Value {
     }
 }
 
-/// A node with the function that it belongs to; 0 for the module.
+/// A node and the function that it belongs to. 0 is the module.
 type Placed<'t> = (Node<'t>, usize);
 
 struct Function<'a> {
-    /// As the place of nodes in it.
+    /// Id of the function in [`Placed`].
     scope: usize,
-    /// Without `self`.
+    /// Names of parameters, without `self`.
     parameters: Vec<&'a str>,
 }
 
-/// The names of a module, with their values.
+/// The names in a module, and their values.
 pub(super) struct Names<'t, 'a> {
     text: &'a str,
-    /// Local names with what they were imported from: `run` is `subprocess.run` or `subject.run`.
+    /// Local names and what they were imported from. E.g. `run` is `subprocess.run` or
+    /// `subject.run`.
     imports: BTreeMap<String, String>,
     functions: BTreeMap<&'a str, Function<'a>>,
     values: BTreeMap<(usize, &'a str), BTreeSet<Value>>,
@@ -79,7 +81,7 @@ impl<'t, 'a> Names<'t, 'a> {
             let mut inner = scope;
             match node.kind() {
                 "function_definition" => {
-                    // A function in a function sees the names of the outer one.
+                    // An inner function sees the names of the outer one.
                     inner = if scope == 0 { node.end_byte() } else { scope };
                     names.declare(node, inner);
                 }
@@ -134,7 +136,7 @@ impl<'t, 'a> Names<'t, 'a> {
         }
     }
 
-    /// The whole name of what is called. After `import subprocess as sp`, `sp.run` is
+    /// The full name of a called function. After `import subprocess as sp`, `sp.run` is
     /// `subprocess.run`.
     pub(super) fn whole_name(&self, name: &str) -> String {
         let (first, rest) = name.split_once('.').unwrap_or((name, ""));
@@ -158,7 +160,7 @@ impl<'t, 'a> Names<'t, 'a> {
         }
     }
 
-    /// Gives the names that a node sets their values.
+    /// Records the values of the names that a node assigns.
     fn bind(&mut self, node: Node<'t>, scope: usize) {
         let part = |name: &str| node.child_by_field_name(name);
         match node.kind() {
@@ -205,7 +207,7 @@ impl<'t, 'a> Names<'t, 'a> {
         }
     }
 
-    /// Gives the parameters of a function of the module the values of a call.
+    /// Records the arguments of a call as values of the function's parameters.
     fn bind_parameters(&mut self, call: Node<'t>, scope: usize) {
         let Some(function) = self.function(called(call, self.text)) else { return };
         let (inner, parameters) = (function.scope, function.parameters.clone());
@@ -238,7 +240,7 @@ impl<'t, 'a> Names<'t, 'a> {
         self.functions.get(name.strip_prefix("self.").unwrap_or(name))
     }
 
-    /// The values of an expression; none if nothing is known.
+    /// The possible values of an expression. Empty if nothing is known.
     pub(super) fn values(&self, node: Node<'_>, scope: usize) -> Vec<Value> {
         self.of_node(node, scope, DEPTH)
     }
@@ -257,7 +259,7 @@ impl<'t, 'a> Names<'t, 'a> {
             "parenthesized_expression" | "await" | "boolean_operator" => {
                 parts().into_iter().flat_map(inner).collect()
             }
-            // The condition comes in between.
+            // The condition is the middle part.
             "conditional_expression" => match parts()[..] {
                 [first, _, last] => [inner(first), inner(last)].concat(),
                 _ => Vec::new(),
@@ -370,7 +372,7 @@ impl<'t, 'a> Names<'t, 'a> {
         let values = value.map(|value| self.of_node(value, scope, depth)).unwrap_or_default();
         let elements = values.into_iter().filter_map(|value| match value {
             Value::Words(words) => words.get(place?).cloned().map(Value::Text),
-            // A part of the solver's text is the solver's.
+            // A part of the solver's text is the solver's too.
             Value::Text(text) => text.starts_with(CONTENT).then_some(Value::Text(text)),
         });
         elements.collect()
@@ -492,20 +494,21 @@ pub(super) fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
     arguments.into_iter().filter(|argument| argument.kind() != "comment").collect()
 }
 
-/// Texts among the values; an unknown one if there is none.
+/// The texts among the values. One unknown text if there is none.
 fn texts(values: Vec<Value>) -> Vec<String> {
     let texts: Vec<_> = values.into_iter().filter_map(Value::into_text).collect();
     if texts.is_empty() { vec![UNKNOWN.to_string()] } else { texts }
 }
 
-/// Rows with one value of each part. As many as the part with the most values has, not all pairs.
+/// Rows with one value of each part. There are as many rows as the longest part has values, and not
+/// all combinations.
 fn combined<T: Clone>(parts: &[Vec<T>]) -> Vec<Vec<T>> {
     let rows = parts.iter().map(Vec::len).max().unwrap_or(1).min(MOST_VALUES);
     let row = |at: usize| parts.iter().filter_map(|part| part.get(at).or(part.last()).cloned()).collect();
     (0..rows).map(row).collect()
 }
 
-/// A path of several parts. An absolute part replaces those before it, but not the copy's folder.
+/// A path made of parts. An absolute part replaces the parts before it, but not the copy's folder.
 fn joined(parts: &[String]) -> String {
     let mut path = String::new();
     for part in parts {
@@ -522,12 +525,12 @@ fn parent(path: &str) -> String {
     path.rsplit_once('/').map_or_else(|| UNKNOWN.to_string(), |(folder, _)| folder.to_owned())
 }
 
-/// The content of a file.
+/// Stands for the content of a file.
 fn content(path: &str) -> Option<Value> {
     (!path.starts_with(UNKNOWN)).then(|| Value::Text(format!("{CONTENT}{path}")))
 }
 
-/// The value of a variable that run_checks.py sets.
+/// The value of an environment variable that run_checks.py sets.
 fn variable(name: Value) -> Option<Value> {
     matches!(name, Value::Text(name) if name == "SUBJECT_ROOT").then(|| Value::Text(COPY.to_string()))
 }
@@ -536,7 +539,7 @@ fn split(text: &str) -> Vec<String> {
     text.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect()
 }
 
-/// `text` with `given` in the places of `mark`.
+/// `text` with the given values in place of each `mark`.
 fn filled(text: &str, mark: &str, given: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut out = parts.next().unwrap_or_default().to_owned();

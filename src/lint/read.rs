@@ -1,4 +1,4 @@
-//! Reads a directory for linting. Unreadable entries become findings instead of errors.
+//! Reads a directory for linting. Entries that cannot be read become findings.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,13 @@ use super::{Finding, Parts, Rules, lint_files};
 use crate::folder::{WalkError, read_file};
 use crate::model::{File, FileTree, RelPath};
 
-/// Limits of linted directories. Beyond them a finding reports that the rest was left out.
+/// Most files and bytes of a linted directory. If there are more, a finding says that the rest was
+/// left out.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 256 << 20;
 const DEPTH: usize = 32;
 
-/// Everything that Harbor packages, or hands to a build and to the tests.
+/// Everything that Harbor packages, builds from, or copies to the tests.
 const ROOTS: [&str; 8] = [
     "task.toml",
     "instruction.md",
@@ -25,11 +26,10 @@ const ROOTS: [&str; 8] = [
     "steps",
 ];
 
-/// Lints the task directory `dir`. Links, devices and unreadable names in it are findings, not
-/// errors.
+/// Lints the task directory `dir`. Links, devices and unreadable names in it become findings.
 pub fn lint_dir(rules: &Rules, dir: &Path) -> Result<Vec<Finding>, WalkError> {
     let mut reader = DirReader { files: FileTree::default(), special_files: Vec::new(), bytes: 0 };
-    // Resolved, to distinguish a link inside the directory from one that leaves it.
+    // Resolved, so that links inside the directory can be told from links that leave it.
     let root = fs::canonicalize(dir).map_err(|error| WalkError::io(dir, error))?;
     for name in ROOTS {
         reader.entry(&root, &root.join(name), name, 0)?;
@@ -94,7 +94,7 @@ impl DirReader {
         } else if let Some(bytes) = read_file(place, metadata.len())? {
             self.bytes += metadata.len();
             let executable = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o100 != 0;
-            // Names from a directory listing make plain relative paths.
+            // A name from a listing is a plain relative path.
             if let Ok(path) = RelPath::new(path) {
                 self.files.insert(path, File { bytes, executable });
             }

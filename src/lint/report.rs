@@ -13,23 +13,23 @@ use super::{Finding, Severity};
 pub struct LintReport {
     /// Version of this format.
     pub version: u32,
-    /// termsmith's version.
+    /// The version of termsmith.
     pub tool: String,
     pub tasks: Vec<TaskReport>,
     pub counts: Counts,
 }
 
-/// One task.
+/// The findings of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskReport {
-    /// The directory, as it was named.
+    /// The directory as it was named on the command line.
     pub path: String,
     /// In the order of files and lines.
     pub findings: Vec<Finding>,
 }
 
-/// How many findings of each kind.
+/// Number of findings by severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
@@ -37,7 +37,7 @@ pub struct Counts {
     pub errors: u32,
     pub warnings: u32,
     pub notes: u32,
-    /// Not among the others.
+    /// Suppressed findings. The other counts do not include them.
     pub suppressed: u32,
 }
 
@@ -45,7 +45,7 @@ impl LintReport {
     /// The version that this build writes.
     pub const VERSION: u32 = 1;
 
-    /// Counts the findings of `tasks`.
+    /// A report with the findings of `tasks` counted.
     pub fn new(tasks: Vec<TaskReport>) -> Self {
         let mut counts =
             Counts { tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX), ..Counts::default() };
@@ -61,7 +61,7 @@ impl LintReport {
         Self { version: Self::VERSION, tool: env!("CARGO_PKG_VERSION").to_owned(), tasks, counts }
     }
 
-    /// `path:line: severity[rule] message`, by task, and a summary.
+    /// The report as text: `path:line: severity[rule] message` by task, and a summary.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for task in self.tasks.iter().filter(|task| !task.findings.is_empty()) {

@@ -1,5 +1,5 @@
-//! Rules: one file each in `templates/lint/`. A rule is a regular expression over some of the
-//! task's files, or a function.
+//! Lint rules. Each is a file in `templates/lint/`, with a regular expression over some of the
+//! task's files, or with the name of a function.
 
 use serde::Deserialize;
 
@@ -16,35 +16,35 @@ const FOLDER: &str = "templates/lint";
 /// One rule with its documentation.
 #[derive(Debug)]
 pub struct Rule {
-    /// Kebab-case; Harbor's own where it has the rule.
+    /// Kebab-case. Harbor's id, if Harbor has the rule.
     pub id: String,
     /// Severity of a finding in a foreign task.
     pub severity: Severity,
     /// Severity in a task that termsmith made.
     pub own: Own,
-    /// Runs in foreign tasks only where their `task.toml` selects it.
+    /// Whether the rule runs in foreign tasks only if their `task.toml` selects it.
     pub opt_in: bool,
-    /// What is wrong, as a lower-case fragment.
+    /// What is wrong, as a fragment that begins in lower case.
     pub message: String,
     /// How to fix it.
     pub hint: String,
     /// Why it matters, with an example.
     pub explain: String,
-    /// The linter that has the same rule, or where the defect was observed.
+    /// The linter with the same rule, or where the defect was observed.
     pub source: String,
-    /// The attack whose opportunity it reports.
+    /// Id of the attack that the defect makes possible.
     pub attack: Option<String>,
     check: Check,
 }
 
-/// Severity of a rule in a task that termsmith made, where it differs.
+/// The severity in tasks that termsmith made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Own {
     Error,
     Warning,
     Note,
-    /// Does not run: the clean verifier or the recipe format excludes the defect.
+    /// The rule does not run, because the clean room or the recipe format excludes the defect.
     Off,
 }
 
@@ -64,10 +64,10 @@ impl std::fmt::Debug for Check {
     }
 }
 
-/// A rule in code: returns the locations where a task violates it.
+/// A rule in code. It returns the places where a task violates it.
 pub(super) type Function = fn(&Subject<'_>) -> Vec<RuleMatch>;
 
-/// A finding before its rule's severity and hint are added.
+/// A finding without its rule's severity and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RuleMatch {
     pub(super) file: String,
@@ -102,7 +102,7 @@ struct Declared {
     source: String,
 }
 
-/// A malformed rule file.
+/// The error for a malformed rule file.
 #[derive(Debug, thiserror::Error)]
 pub enum LintError {
     #[error("lint rule `templates/lint/{file}`: {message}")]
@@ -111,7 +111,7 @@ pub enum LintError {
     Attack(#[from] AttackError),
 }
 
-/// All rules, by id: those of `templates/lint/`, and the scans of `templates/attacks/`.
+/// All rules by id: the files of `templates/lint/`, and the scans of `templates/attacks/`.
 #[derive(Debug)]
 pub struct Rules(Vec<Rule>);
 
@@ -132,12 +132,12 @@ impl Rules {
         Ok(Self(rules))
     }
 
-    /// In the order of their ids.
+    /// The rules in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }
 
-    /// The rule of that id.
+    /// The rule with that id.
     pub fn get(&self, id: &str) -> Option<&Rule> {
         self.0.iter().find(|rule| rule.id == id)
     }
@@ -211,7 +211,7 @@ fn function(id: &str) -> Option<Function> {
 }
 
 impl Rule {
-    /// The severity in such a task; `None` if the rule runs only when selected.
+    /// The severity in a task. `None` if the rule runs only when it is selected.
     pub(super) fn weight(&self, made_by_us: bool) -> Option<Severity> {
         match (made_by_us, self.own) {
             (false, _) => (!self.opt_in).then_some(self.severity),
@@ -222,7 +222,7 @@ impl Rule {
         }
     }
 
-    /// The matches in a task.
+    /// The places where a task violates the rule.
     pub(super) fn matches(&self, subject: &Subject<'_>) -> Vec<RuleMatch> {
         let mut matches = self.all_matches(subject);
         matches.retain(|found| subject.builds(&found.file));

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, which code hosts and editors display next to the lines.
+//! The report as SARIF 2.1.0. Code hosts and editors show it next to the lines.
 
 use serde_json::{Value, json};
 
@@ -67,13 +67,13 @@ fn level(severity: Severity) -> &'static str {
     severity.as_str()
 }
 
-/// A fragment with a capital letter.
+/// A fragment with its first letter capitalised.
 fn sentence(fragment: &str) -> String {
     let mut chars = fragment.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// A path as a relative reference, or as a `file:` URI where it is absolute.
+/// A path as a relative reference, or as a `file:` URI if it is absolute.
 fn uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.trim_start_matches("./").bytes() {
@@ -88,7 +88,7 @@ fn uri(path: &str) -> String {
 }
 
 impl Own {
-    /// For the list of rules.
+    /// The name in the list of rules.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",

@@ -1,5 +1,5 @@
-//! The commands of a shell text: their words, where their output goes, and what becomes of their
-//! exit status.
+//! The commands of a shell text: their words, the files of their output, and the fate of their exit
+//! status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -10,50 +10,56 @@ use super::expand::Variables;
 use super::programs::{is_python, is_test_run, program};
 use crate::syntax::{Grammar, children, descendants, line, named_children, parse, text_of};
 
-/// Shells within shells (`bash -c "bash -c …"`) that are looked into.
+/// Most nested shells that are followed, e.g. `bash -c "bash -c …"`.
 const DEPTH: u32 = 3;
-/// Redirections of commands around a command, e.g. of a subshell.
+/// Most redirections around a command that are tracked, e.g. of a subshell.
 const MOST_FILES: usize = 8;
 
-/// What becomes of a command's exit status.
+/// What the script does with a command's exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// `set -e` ends the script at it.
+    /// The status decides: with `set -e`, a failure ends the script.
     Kept,
-    /// By `if`, `while`, `!`, `&&` or `||`.
+    /// `if`, `while`, `!`, `&&` or `
+    ///
+    /// ` tests it.
     Tested,
-    /// By `|| true`.
+    /// `
+    ///
+    /// true` discards it.
     Discarded,
-    /// The pipeline ends with another command's status.
+    /// The pipeline ends with the status of another command.
     Piped,
 }
 
-/// One command. `[ … ]` is one too.
+/// One command. `[ … ]` counts as a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) line: u32,
-    /// Without assignments and quotes. A variable of one known value is replaced; any other stays
-    /// as it is written.
+    /// The words, without assignments and quotes. A variable with one known value is replaced.
+    /// Other variables stay as written.
     pub(super) words: Vec<String>,
     pub(super) status: Status,
-    /// Whether the next statement asks for `$?`.
+    /// Whether the next statement reads `$?`.
     pub(super) asked: bool,
     /// Whether another program or a variable receives its output.
     pub(super) captured: bool,
     /// Files that receive its output.
     pub(super) writes: Vec<String>,
-    /// Files that it reads from `<`.
+    /// Files that it reads by `<`.
     pub(super) reads: Vec<String>,
-    /// Its here document.
+    /// The text of its here-document.
     pub(super) input: Option<String>,
-    /// The function that it belongs to.
+    /// The function that the command belongs to.
     pub(super) function: Option<String>,
-    /// Whether it may be left out: after `&&` and `||`, and within `if`, `case` and loops.
+    /// Whether the command may be skipped: after `&&` or `
+    ///
+    /// `, or inside `if`, `case` or a loop.
     pub(super) conditional: bool,
 }
 
 impl Command {
-    /// Name and arguments of the program, without `sudo`, `timeout 5` and the like before it.
+    /// Name and arguments of the program. Prefixes such as `sudo` and `timeout 5` are removed.
     pub(super) fn program(&self) -> &[String] {
         program(&self.words)
     }
@@ -65,7 +71,7 @@ impl Command {
 }
 
 impl Command {
-    /// The Python text that it runs from `-c` or a here document, and how many lines are before it.
+    /// The Python text that it runs by `-c` or a here-document, and the number of lines before it.
     fn python(&self) -> Option<(u32, &str)> {
         let rest = self.program().get(1..).filter(|_| is_python(self.name()))?;
         let first = rest.iter().position(|word| word == "-c" || word == "-" || !word.starts_with('-'));
@@ -81,12 +87,12 @@ impl Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Python<'a> {
     pub(super) file: &'a str,
-    /// Lines of the file before it.
+    /// Number of lines before it in the file.
     pub(super) before: u32,
     pub(super) text: String,
 }
 
-/// The Python files among `files`, and the Python within their shell files.
+/// The Python files among `files`, and Python texts inside shell files.
 pub(super) fn pythons<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Python<'a>> {
     let mut found = Vec::new();
     for (file, text) in files {
@@ -101,12 +107,12 @@ pub(super) fn pythons<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> Ve
     found
 }
 
-/// A shell text.
+/// The commands of a shell text.
 #[derive(Debug, Default)]
 pub(super) struct Shell {
     /// In the order of the text.
     pub(super) commands: Vec<Command>,
-    /// Functions that run tests.
+    /// Functions of the script that run tests.
     runners: BTreeSet<String>,
 }
 
@@ -124,12 +130,12 @@ impl Shell {
         shell
     }
 
-    /// Whether a command runs tests, itself or by a function of the script.
+    /// Whether a command runs tests, directly or by a function of the script.
     pub(super) fn runs_tests(&self, command: &Command) -> bool {
         is_test_run(&command.words) || self.runners.contains(command.name())
     }
 
-    /// Whether a pipeline fails with any of its commands.
+    /// Whether `set -o pipefail` is on: a pipeline then fails with any of its commands.
     pub(super) fn has_pipefail(&self) -> bool {
         let sets = |command: &Command| {
             command.name() == "set" && command.words.iter().any(|word| word == "pipefail")
@@ -145,12 +151,12 @@ pub(super) fn commands(text: &str) -> Vec<Command> {
 
 struct Place<'a> {
     folder: &'a str,
-    /// Lines before the text.
+    /// Number of lines before the text.
     line: u32,
     depth: u32,
 }
 
-/// What holds for a node because of the nodes around it.
+/// Facts about a node that come from the nodes around it.
 #[derive(Clone)]
 struct Around {
     status: Status,
@@ -177,7 +183,7 @@ impl Around {
         }
     }
 
-    /// Within `$(…)`, a here document or an argument.
+    /// The facts inside `$(…)`, a here-document or an argument.
     fn substituted(&self) -> Self {
         Self { captured: true, function: self.function.clone(), ..Self::nothing() }
     }
@@ -207,19 +213,19 @@ fn read(text: &str, place: &Place<'_>, found: &mut Vec<Command>) {
             }
         }
         reader.enter(node, &around);
-        // The stack hands out the last one first.
+        // The stack returns the last one first.
         reader.open[before..].reverse();
     }
 }
 
-/// A shell text within another one.
+/// A shell text inside another one.
 struct Inner {
     text: String,
-    /// Lines from the command to the text.
+    /// Number of lines from the command to the text.
     below: u32,
 }
 
-/// The text of a shell that a command starts: `bash -c "…"`, `sh <<EOF`.
+/// The text that a command passes to a shell, e.g. by `bash -c "…"` or `sh <<EOF`.
 fn shell_text(command: &Command) -> Option<Inner> {
     let words = command.program();
     let beside = |text: String| Inner { text, below: 0 };
@@ -237,8 +243,8 @@ fn shell_text(command: &Command) -> Option<Inner> {
     }
 }
 
-/// The last command of an inner shell gives the shell its status; all of them share where the
-/// shell's output goes.
+/// Passes facts of a shell command on to the commands inside it. The last one's status is the
+/// shell's status. All of them write where the shell writes.
 fn inherit(found: &mut [Command], from: usize) {
     let Some((outer, inner)) = found.get_mut(from..).and_then(<[Command]>::split_first_mut) else { return };
     let last = inner.len().saturating_sub(1);
@@ -253,7 +259,7 @@ fn inherit(found: &mut [Command], from: usize) {
     }
 }
 
-/// Variables that have one known value wherever the script assigns them.
+/// Variables that have the same known value in all of their assignments.
 fn variables(root: Node<'_>, text: &str, folder: &str) -> Variables {
     let mut values: BTreeMap<&str, Option<String>> = BTreeMap::new();
     let mut known = Variables::new(folder);
@@ -320,7 +326,8 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// The file of a redirection. One of the error output alone (`2>/dev/null`) is left out.
+    /// Adds the file of a redirection. A redirection of standard error alone (`2>/dev/null`) is
+    /// skipped.
     fn file(&self, redirect: Node<'t>, writes: &mut Vec<String>, reads: &mut Vec<String>) {
         let parts = children(redirect);
         let Some(file) = parts.last().map(|file| self.variables.expand(text_of(*file, self.text))) else {
@@ -338,7 +345,7 @@ impl<'t> Reader<'t, '_> {
         writes.truncate(MOST_FILES);
     }
 
-    /// Opens the parts of a node.
+    /// Pushes the parts of a node on the stack.
     fn enter(&mut self, node: Node<'t>, around: &Around) {
         match node.kind() {
             "list" => self.list(node, around, around),
@@ -376,7 +383,7 @@ impl<'t> Reader<'t, '_> {
         self.open.extend(named_children(node).into_iter().map(|part| (part, around.clone())));
     }
 
-    /// Statements one after the other. Only the last one's status is the status of the whole.
+    /// A sequence of statements. The status of the last one is the status of the whole.
     fn sequence(&mut self, parts: &[Node<'t>], around: &Around) {
         let parts: Vec<_> = parts.iter().filter(|part| part.kind() != "comment").collect();
         for (at, part) in parts.iter().enumerate() {
@@ -391,10 +398,12 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Whether a statement begins with a question for `$?`.
+    /// Whether the first part of a statement reads `$?`.
     fn asks(&self, statement: Node<'t>) -> bool {
         let mut first = statement;
-        // The question is in the first part of `[ $? = 0 ] && a`, not in the second of `a || x=$?`.
+        // E.g. the first part of `[ $? = 0 ] && a` does, and the second part of `a
+        //
+        // x=$?` does not count.
         while matches!(
             first.kind(),
             "list"
@@ -412,7 +421,9 @@ impl<'t> Reader<'t, '_> {
         !said && (text.contains("$?") || text.contains("PIPESTATUS"))
     }
 
-    /// `a && b` and `a || b`. `right` holds for the second one.
+    /// `a && b` or `a
+    ///
+    /// b`. `right` holds the facts for the second part.
     fn list(&mut self, node: Node<'t>, around: &Around, right: &Around) {
         let parts: Vec<_> = children(node).into_iter().filter(|part| part.kind() != "comment").collect();
         let [first, operator, second] = parts[..] else { return self.each(node, around) };
@@ -422,7 +433,7 @@ impl<'t> Reader<'t, '_> {
         self.open.push((second, Around { conditional: true, ..right.clone() }));
     }
 
-    /// A statement with redirections. Those of a list belong to its last command.
+    /// A statement with redirections. In a list they belong to the last command.
     fn redirected(&mut self, node: Node<'t>, around: &Around) {
         let (mut writes, mut reads) = (around.writes.to_vec(), around.reads.to_vec());
         let mut input = around.input.clone();
@@ -446,7 +457,8 @@ impl<'t> Reader<'t, '_> {
                     rest.push((part, around.substituted()));
                 }
                 "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
-                // `cat <<EOF | sort` and `cat <<EOF && sort`.
+                // `cat <<EOF
+                // sort` and `cat <<EOF && sort`.
                 _ => rest.push((part, Around { conditional: true, ..around.clone() })),
             }
         }
@@ -466,8 +478,9 @@ impl<'t> Reader<'t, '_> {
         self.open.extend(rest);
     }
 
-    /// What becomes of the status before `<<EOF || …`, where the grammar makes the rest a part of
-    /// the redirection.
+    /// The fate of the status before `<<EOF
+    ///
+    /// …`. There the grammar makes the rest part of the redirection.
     fn status_after(&self, redirect: Node<'t>) -> Option<Status> {
         let parts = children(redirect);
         let at = parts.iter().position(|part| matches!(part.kind(), "||" | "&&"))?;
@@ -476,8 +489,8 @@ impl<'t> Reader<'t, '_> {
         Some(if harmless { Status::Discarded } else { Status::Tested })
     }
 
-    /// A statement that tests what stands before the node or word `then`, and runs what stands
-    /// after it under a condition.
+    /// A statement that runs the nodes after `then` only under a condition. The nodes before it are
+    /// the test.
     fn branches(&mut self, node: Node<'t>, around: &Around, then: &str) {
         let parts = children(node);
         let at = parts.iter().position(|part| part.kind() == then).unwrap_or(parts.len());
@@ -490,7 +503,7 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Whether a command always succeeds and does nothing.
+/// Whether a command does nothing and always succeeds.
 fn is_true(text: &str) -> bool {
     matches!(text.trim(), "true" | ":" | "/bin/true" | "/usr/bin/true")
 }

@@ -1,15 +1,14 @@
-//! Whether a command runs code of the solver's: a file below a root of the subject, given to an
-//! interpreter or started itself. A tool that only reads such a file does not run it, e.g.
-//! `jq . /app/x.json`.
+//! Whether a command runs the solver's code. That is a file below a root which is started, or given
+//! to an interpreter. A tool that only reads such a file does not run it, e.g. `jq . /app/x.json`.
 
 use super::programs::{base_name, is_python, program};
 use super::python_starts::starts_of_solver;
 use super::python_values::{CONTENT, COPY, UNKNOWN};
 use super::shell::{Command, commands};
 
-/// Programs within programs that are looked into: `xargs bash -c "python3 …"`.
+/// Most nested programs that are followed, e.g. `xargs bash -c "python3 …"`.
 const DEPTH: u32 = 4;
-/// Programs that run the project of a folder, e.g. `make -C /app`.
+/// Programs that run code of a folder's project, e.g. `make -C /app`.
 const BUILDERS: [&str; 29] = [
     "make",
     "gmake",
@@ -41,7 +40,7 @@ const BUILDERS: [&str; 29] = [
     "jest",
     "mocha",
 ];
-/// Programs that run the project with one of these words. With others they only read it: `go vet`.
+/// Programs that run code of the project only with one of these words. E.g. `go vet` only reads it.
 const BUILDERS_BY_VERB: [(&[&str], &[&str]); 5] = [
     (&["cargo"], &["build", "run", "test", "check", "bench", "clippy", "nextest", "install"]),
     (&["go"], &["run", "test", "generate"]),
@@ -49,12 +48,12 @@ const BUILDERS_BY_VERB: [(&[&str], &[&str]); 5] = [
     (&["pip", "pip3"], &["install", "wheel", "download"]),
     (&["uv", "poetry", "composer", "dotnet", "deno"], &["run", "test", "install", "build", "sync"]),
 ];
-/// Modules of `python -m` that run the files which they are given.
+/// Modules of `python -m` that run the files given to them.
 const MODULES: [&str; 17] = [
     "pytest", "py.test", "unittest", "nose", "nose2", "doctest", "runpy", "cProfile", "profile", "pdb",
     "trace", "coverage", "pip", "build", "tox", "timeit", "IPython",
 ];
-/// Interpreters, and the letters of their options that take the program's text.
+/// Interpreters, and the letters of their options that take program text, e.g. `perl -e`.
 const INTERPRETERS: [(&[&str], &str); 9] = [
     (&["perl"], "eE"),
     (&["ruby"], "e"),
@@ -66,24 +65,24 @@ const INTERPRETERS: [(&[&str], &str); 9] = [
     (&["tclsh", "wish", "expect"], "c"),
     (&["busybox"], ""),
 ];
-/// Options of interpreters that check a program and don't run it, e.g. `php -l`.
+/// Options of interpreters that check a program without running it, e.g. `php -l`.
 const ONLY_READS: [(&[&str], &[&str]); 3] =
     [(&["ruby"], &["-c"]), (&["node", "nodejs"], &["--check", "-c"]), (&["php"], &["-l"])];
 const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"];
-/// Variables that make a program load code.
+/// Environment variables that make a program load code.
 const LOADING: [&str; 7] =
     ["PYTHONPATH", "PYTHONSTARTUP", "PERL5LIB", "RUBYLIB", "NODE_PATH", "BASH_ENV", "LD_PRELOAD"];
 
-/// Whether a variable makes a program load code from where it leads.
+/// Whether the variable makes programs load code from the path in its value.
 pub(super) fn is_loading(name: &str) -> bool {
     LOADING.contains(&name)
 }
 
-/// The folders of a subject.
+/// The roots: the folders with the solver's files.
 pub(super) struct Roots<'a>(pub(super) Vec<&'a str>);
 
 impl Roots<'_> {
-    /// Whether a path leads to a file of the subject, or to the tests' copy of one.
+    /// Whether a path leads to a file below a root, or to the tests' copy of it.
     pub(super) fn hold(&self, path: &str) -> bool {
         let path = path.trim_matches(['"', '\'']);
         let below = |root: &&str| {
@@ -93,7 +92,7 @@ impl Roots<'_> {
         path.starts_with(COPY) || self.0.iter().any(below)
     }
 
-    /// Whether a text is one of the solver's.
+    /// Whether a text comes from a file of the solver's.
     pub(super) fn wrote(&self, text: &str) -> bool {
         let mut contents = text.split(CONTENT);
         contents.next();
@@ -101,7 +100,7 @@ impl Roots<'_> {
     }
 }
 
-/// What a program is started with.
+/// Working folder, standard input and nesting of a started program.
 #[derive(Clone, Default)]
 pub(super) struct Around {
     pub(super) folder: Option<String>,
@@ -110,9 +109,9 @@ pub(super) struct Around {
     pub(super) depth: u32,
 }
 
-/// Whether a shell text runs code of the solver's.
+/// Whether a shell text runs the solver's code.
 pub(super) fn shell_runs(text: &str, around: &Around, roots: &Roots<'_>) -> bool {
-    // What the solver wrote is a part of the text: `echo $(…)`.
+    // The solver's text is part of this text, e.g. `echo $(…)`.
     if around.depth > DEPTH || roots.wrote(text) {
         return around.depth <= DEPTH;
     }
@@ -124,14 +123,15 @@ pub(super) fn shell_runs(text: &str, around: &Around, roots: &Roots<'_>) -> bool
         let here = Around { input: around.input || read || piped, ..around.clone() };
         let sources = matches!(command.name(), "source" | ".")
             && words.get(1).is_some_and(|file| roots.hold(&in_folder(file, &around)));
-        // The text of an inner shell is among the commands too.
+        // The commands of an inner shell are in the list as well.
         if sources || (!has_text(&command) && words_run(&command.words, &here, roots)) {
             return true;
         }
         if command.name() == "cd" && !command.captured {
             around.folder = words.get(1).map(|folder| in_folder(folder, &around));
         }
-        // `cat /app/x.sh | bash`.
+        // `cat /app/x.sh
+        // bash`.
         piped = command.captured
             && command.name() == "cat"
             && words.iter().any(|word| roots.hold(&in_folder(word, &around)));
@@ -139,7 +139,7 @@ pub(super) fn shell_runs(text: &str, around: &Around, roots: &Roots<'_>) -> bool
     false
 }
 
-/// Whether a shell brings the text that it runs: `bash -c "…"`, or a here document.
+/// Whether a shell gets its script as a text: `bash -c "…"`, or a here-document.
 fn has_text(command: &Command) -> bool {
     SHELLS.contains(&command.name())
         && (text_of_shell(command.program()).is_some() || command.input.is_some())
@@ -151,7 +151,7 @@ fn text_of_shell(words: &[String]) -> Option<&String> {
     words.get(words.iter().position(takes_text)? + 1)
 }
 
-/// The path that a word names, relative to the program's working folder.
+/// The path that a word names, resolved against the program's working folder.
 fn in_folder(word: &str, around: &Around) -> String {
     match &around.folder {
         Some(folder) if !word.starts_with(['/', COPY, UNKNOWN, CONTENT, '-', '$', '~']) => {
@@ -161,7 +161,7 @@ fn in_folder(word: &str, around: &Around) -> String {
     }
 }
 
-/// Whether the words of a command run code of the solver's.
+/// Whether the words of a command run the solver's code.
 pub(super) fn words_run(words: &[String], around: &Around, roots: &Roots<'_>) -> bool {
     let loads = words
         .iter()
@@ -169,7 +169,7 @@ pub(super) fn words_run(words: &[String], around: &Around, roots: &Roots<'_>) ->
     let words = program(words);
     let Some((first, rest)) = words.split_first().filter(|_| around.depth <= DEPTH) else { return false };
     let holds = |word: &str| roots.hold(&in_folder(word, around));
-    // A name without a slash is looked for in PATH, and not in the folder.
+    // A name without a slash is looked up in PATH, and not in the working folder.
     if loads || (first.contains('/') && holds(first)) {
         return true;
     }
@@ -196,13 +196,13 @@ pub(super) fn words_run(words: &[String], around: &Around, roots: &Roots<'_>) ->
         return (here || given() || around.input) && !has(&["--version", "--help"]);
     }
     match name {
-        // A program of theirs can start others.
+        // Their own language can start programs.
         "awk" | "gawk" | "mawk" | "nawk" | "sed" => {
             let file = |pair: &[String]| {
                 matches!(pair[0].as_str(), "-f" | "--file" | "-i" | "-E" | "-l") && holds(&pair[1])
             };
             let takes_file = name != "sed" || !has(&["--sandbox"]);
-            // `sed -i` changes the file.
+            // `sed -i` changes the file, it does not run it.
             let by_option = rest
                 .windows(2)
                 .any(|pair| file(pair) && (name != "sed" || matches!(pair[0].as_str(), "-f" | "--file")));
@@ -212,7 +212,7 @@ pub(super) fn words_run(words: &[String], around: &Around, roots: &Roots<'_>) ->
             });
             takes_file && (by_option || joined || rest.iter().any(|word| roots.wrote(word)))
         }
-        // `.shell` is one of its commands.
+        // sqlite3's scripts can start programs with `.shell`.
         "sqlite3" => {
             let reads = rest.iter().any(|word| {
                 let file = word.trim_start().strip_prefix(".read ");
@@ -242,7 +242,7 @@ pub(super) fn words_run(words: &[String], around: &Around, roots: &Roots<'_>) ->
     }
 }
 
-/// `/app` of `--directory=/app` and `-C/app`.
+/// The value in an option, e.g. `/app` in `--directory=/app` and `-C/app`.
 fn value(option: &str) -> &str {
     match option.split_once('=') {
         Some((_, value)) => value,
@@ -256,7 +256,7 @@ fn shell(rest: &[String], around: &Around, roots: &Roots<'_>, holds: &dyn Fn(&st
         return shell_runs(text, around, roots);
     }
     match rest.iter().find(|word| !word.starts_with(['-', '+'])) {
-        // With `-n` it only reads the script.
+        // With `-n` the shell only checks the script.
         Some(script) => holds(script) && !rest.iter().any(|word| word == "-n"),
         None => around.input,
     }
@@ -287,7 +287,7 @@ fn python(
         let Some(at) = text else { continue };
         let joined = &letters[at + 1..];
         let program = if joined.is_empty() { left.next().map_or("", String::as_str) } else { joined };
-        // Modules of the folder come before those of the library.
+        // Modules in the working folder take precedence over those of the library.
         let shadowed = here && !isolated;
         if letters[at..].starts_with('m') {
             let mut words = left;
@@ -300,7 +300,8 @@ fn python(
     around.input
 }
 
-/// Of other interpreters. `letters` are those of the options that take the program's text.
+/// Whether another interpreter runs the solver's code. `letters` are those of the options that take
+/// program text.
 fn interpreter(
     rest: &[String],
     letters: &str,
@@ -318,7 +319,7 @@ fn interpreter(
         if cluster || long.contains(&word.as_str()) {
             return rest.get(at + 1).is_some_and(|text| roots.wrote(text));
         }
-        // `perl -I/app/lib`, `ruby -r/app/x`.
+        // `perl -I/app/lib` or `ruby -r/app/x`.
         if roots.hold(value(word)) {
             return true;
         }

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use crate::harbor::{self, Environment, Manifest, Verifier};
 use crate::model::{Draft, FileTree};
 
-/// A task as rules see it. Untrusted.
+/// A task as rules see it. It is untrusted.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
-    /// The folder's name.
+    /// The name of the task's folder.
     pub(super) name: &'a str,
     pub(super) manifest: &'a Manifest,
     pub(super) files: &'a FileTree,
-    /// Findings of the `task.toml` reader.
+    /// Findings of the reader of `task.toml`.
     pub(super) read: &'a [harbor::Finding],
-    /// Symbolic links, devices and other entries that are not regular files.
+    /// Symbolic links, devices and other entries that are no regular files.
     pub(super) special_files: &'a [SpecialFile],
-    /// Present while the task is a draft.
+    /// Present if the task is a draft.
     pub(super) draft: Option<&'a Draft>,
     /// Ids of all rules.
     pub(super) known: &'a BTreeSet<&'a str>,
@@ -25,20 +25,20 @@ pub(super) struct Subject<'a> {
 /// An entry of a task directory that is neither a regular file nor a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecialFile {
-    /// Below the task directory.
+    /// Path below the task directory.
     pub path: String,
     pub kind: SpecialFileKind,
 }
 
-/// Its kind.
+/// The kind of a special file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecialFileKind {
     /// A symbolic link to another path in the task directory.
     Link,
     /// A symbolic link that leaves the task directory, or whose target does not exist.
     Escape,
-    /// A device, a socket, a pipe, a file that is too large, or a name that is not UTF-8. Holds the
-    /// reason.
+    /// Any other unreadable entry, with the reason. E.g. a device, a socket, a pipe, a file that is
+    /// too large, or a name that is not UTF-8.
     Unreadable(String),
 }
 
@@ -47,8 +47,7 @@ impl<'a> Subject<'a> {
         self.manifest.environment.as_ref()
     }
 
-    /// Whether a file belongs to what is built. A Dockerfile is not, beside an image that
-    /// `task.toml` names.
+    /// Whether a file is used in a build. A Dockerfile is not used if `task.toml` names an image.
     pub(super) fn builds(&self, path: &str) -> bool {
         let named =
             |environment: Option<&Environment>| environment.is_some_and(|it| it.docker_image.is_some());
@@ -59,7 +58,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The folder in which the container has a file of `tests/` or `solution/`, e.g. `/tests/lib`.
+    /// The container's folder for a file of `tests/` or `solution/`, e.g. `/tests/lib`.
     pub(super) fn folder_in_container(path: &str) -> String {
         let of_task = match path.strip_prefix("steps/").and_then(|rest| rest.split_once('/')) {
             Some((_, rest)) => rest,
@@ -82,7 +81,7 @@ impl<'a> Subject<'a> {
         self.manifest.steps.as_ref().is_some_and(|steps| !steps.is_empty())
     }
 
-    /// Whether the verifier runs in a container of its own.
+    /// Whether the tests run in a container of their own.
     pub(super) fn separate(&self) -> bool {
         self.verifier().is_some_and(|verifier| match verifier.environment_mode.as_deref() {
             Some(mode) => mode == "separate",
@@ -90,7 +89,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The text that a solver reads, of all steps.
+    /// The instructions of all steps, joined.
     pub(super) fn instructions(&self) -> String {
         self.texts(|path| path == "instruction.md" || path.ends_with("/instruction.md"))
             .map(|(_, text)| text)
@@ -98,7 +97,7 @@ impl<'a> Subject<'a> {
             .join("\n")
     }
 
-    /// Texts of the files whose path satisfies the predicate.
+    /// Path and text of the files whose path satisfies `wanted`.
     pub(super) fn texts<F: Fn(&str) -> bool>(
         &self,
         wanted: F,
@@ -110,7 +109,7 @@ impl<'a> Subject<'a> {
             .filter_map(|(path, file)| Some((path.as_str(), file.as_text()?)))
     }
 
-    /// Python files that hold pytest checks.
+    /// Python files that contain pytest checks.
     pub(super) fn test_modules(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.texts(|path| {
             let name = path.rsplit('/').next().unwrap_or(path);
@@ -120,23 +119,23 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The verifier's `test.sh` scripts.
+    /// The `test.sh` scripts of task and steps.
     pub(super) fn test_scripts(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.texts(|path| in_tests(path) && path.ends_with("/test.sh"))
     }
 
-    /// Shell files of the reference solution.
+    /// Shell files of the reference.
     pub(super) fn solution_scripts(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.texts(|path| in_solution(path) && path.ends_with(".sh"))
     }
 }
 
-/// Whether `path` is a verifier's: below `tests/`, of the task or of a step.
+/// Whether `path` is below a folder `tests/` of the task or of a step.
 pub(super) fn in_tests(path: &str) -> bool {
     within(path, "tests/")
 }
 
-/// Whether `path` belongs to the reference solution, of the task or of a step.
+/// Whether `path` is below a folder `solution/` of the task or of a step.
 pub(super) fn in_solution(path: &str) -> bool {
     within(path, "solution/")
 }

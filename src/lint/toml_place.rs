@@ -1,12 +1,12 @@
-//! Positions of keys in a TOML text.
+//! Line numbers of keys in a TOML text.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::pattern::line_of;
 
-/// The line of the key at `path` (`environment.cpus`, `steps[1].name`), or of the nearest thing
-/// above it.
+/// The line of the key at `path`, e.g. `environment.cpus` or `steps[1].name`. If the key is
+/// missing, the line of its nearest parent.
 pub(super) fn line_of_key(text: &str, path: &str) -> Option<u32> {
     let root = DeTable::parse(text).ok()?.into_inner();
     let mut offset = None;

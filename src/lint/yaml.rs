@@ -1,24 +1,24 @@
-//! YAML with line numbers, shared aliases, and a limit on nesting.
+//! Parses YAML with line numbers, shared aliases, and a limit on nesting.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser};
 
-/// Nesting of any compose file stays far below.
+/// Deepest nesting in a text. Real compose files stay far below.
 const DEPTH: usize = 64;
-/// Levels of a value together with those behind its aliases. Values are dropped by recursion, and
-/// so many levels fit any stack.
+/// Most levels of a value, including values behind aliases. Values are dropped by recursion, and
+/// any stack has room for this many.
 const LEVELS: usize = 512;
-/// `<<` of a `<<`, each of so many.
+/// Most merge keys (`<<`) inside merge keys that are followed.
 const MERGES: usize = 3;
 
 /// A value and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// From 1.
+    /// Line, from 1.
     pub(super) line: u32,
-    /// Lists and maps in each other, those behind aliases included.
+    /// Levels of nested lists and maps, including those behind aliases.
     levels: usize,
     value: Rc<Value>,
 }
@@ -30,14 +30,14 @@ enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// A text that is not YAML.
+/// The error for a text that is not YAML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct YamlError {
     pub(super) line: u32,
     pub(super) message: String,
 }
 
-/// What is open while events arrive.
+/// A list or map whose end has not been reached.
 struct Open {
     line: u32,
     anchor: usize,
@@ -45,7 +45,7 @@ struct Open {
     map: bool,
 }
 
-/// The first document of `text`.
+/// Parses the first document of `text`.
 pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: BTreeMap<usize, Node> = BTreeMap::new();
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
                 return Err(YamlError { line: here, message: format!("nested more than {DEPTH} deep") });
             }
             Event::Scalar(text, _, anchor, _) => (scalar(here, text.into_owned()), anchor),
-            // An alias to an anchor that is still open would be a cycle; it counts as null.
+            // An alias to an anchor that is still open would be a cycle. It counts as null.
             Event::Alias(anchor) => (anchors.get(&anchor).cloned().unwrap_or_else(|| null(here)), 0),
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
                 Some(done) => {
@@ -115,7 +115,7 @@ fn null(line: u32) -> Node {
     scalar(line, String::new())
 }
 
-/// Lines count from 1 in markers too.
+/// The number of a line, from 1. Markers count from 1 too.
 fn line(marker: usize) -> u32 {
     u32::try_from(marker.max(1)).unwrap_or(u32::MAX)
 }
@@ -128,7 +128,7 @@ impl Node {
         }
     }
 
-    /// The items of a list; a scalar counts as a list of itself where it is not empty.
+    /// The items of a list. A scalar that is not empty counts as a list with one item.
     pub(super) fn items(&self) -> Vec<Node> {
         match &*self.value {
             Value::List(items) => items.clone(),
@@ -137,7 +137,7 @@ impl Node {
         }
     }
 
-    /// Entries of a map, merge keys aside.
+    /// Keys and values of a map, without merge keys.
     pub(super) fn entries(&self) -> Vec<(String, Node)> {
         match &*self.value {
             Value::Map(entries) => entries
@@ -201,13 +201,13 @@ mod tests {
         let deep = |depth| parse(&"[".repeat(depth)).unwrap_err();
         assert_eq!(deep(100).message, "nested more than 64 deep");
         assert!(!deep(100_000).message.is_empty());
-        // Each anchor holds the one before.
+        // Each anchor contains the one before it.
         let chain = |length: usize, open: &str, close: &str| {
             let links = (1..=length).map(|n| format!("a{n}: &a{n} {open}*a{} {close}\n", n - 1));
             parse(&format!("a0: &a0 x\n{}", links.collect::<String>()))
         };
         for (open, close) in [("[", "]"), ("{k: ", "}")] {
-            // The map around the chain is a level too.
+            // The map around the chain is one more level.
             assert!(chain(LEVELS - 1, open, close).is_ok());
             let error = chain(60_000, open, close).unwrap_err();
             assert_eq!((error.line, &*error.message), (514, "aliases of aliases, more than 512 deep"));

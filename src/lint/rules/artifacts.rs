@@ -1,4 +1,4 @@
-//! What a separate verifier reads, compared with the artifacts that it receives.
+//! Compares the files that a separate verifier reads with the artifacts that it receives.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::lint::rule::RuleMatch;
 use crate::lint::shell::commands;
 use crate::lint::subject::{Subject, in_tests};
 
-/// Where neither solvers work nor artifacts come from.
+/// Folders that contain neither a solver's work nor artifacts.
 const ELSEWHERE: [&str; 12] = [
     "/tests",
     "/logs",
@@ -33,14 +33,14 @@ pub(in crate::lint) fn unlisted_artifact(subject: &Subject<'_>) -> Vec<RuleMatch
         return Vec::new();
     }
     let listed: Vec<String> = artifacts(subject).into_iter().map(|(_, source)| source).collect();
-    // A relative one begins at the work directory, which the image decides.
+    // A relative path begins at the work directory, which only the image defines.
     if listed.iter().any(|source| !source.starts_with('/') || source.contains('$')) {
         return Vec::new();
     }
     let instructions = subject.instructions();
     let solution: String =
         subject.texts(|path| path.starts_with("solution/")).map(|(_, text)| format!("{text}\n")).collect();
-    // The images of a task are built from these; a file whose name is in one of them may come with
+    // Texts that the task's images are built from. A file whose name occurs in one may come with
     // the image.
     let of_images: Vec<(&str, &str)> =
         subject.texts(|path| path.starts_with("environment/") || path == "tests/Dockerfile").collect();
@@ -64,7 +64,7 @@ pub(in crate::lint) fn unlisted_artifact(subject: &Subject<'_>) -> Vec<RuleMatch
     matches.into_values().take(MOST_IN_ONE_FILE).collect()
 }
 
-/// Absolute paths in the words of test scripts and in the strings of test modules.
+/// Absolute paths in words of test scripts and in strings of test modules.
 fn read_paths<'a>(subject: &Subject<'a>) -> Vec<(&'a str, u32, String)> {
     let is_path = |word: &str| {
         let plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
@@ -85,7 +85,7 @@ fn read_paths<'a>(subject: &Subject<'a>) -> Vec<(&'a str, u32, String)> {
     found
 }
 
-/// Whether a text names the path itself, not one that begins or ends with it.
+/// Whether a text contains the path itself, and not only a longer path around it.
 fn names(text: &str, path: &str) -> bool {
     text.match_indices(path).any(|(at, _)| {
         let part = |char: char| char.is_ascii_alphanumeric() || "_-/".contains(char);

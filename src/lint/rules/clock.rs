@@ -1,4 +1,4 @@
-//! Limits of wall-clock time in checks: on a busy machine they decide the verdict.
+//! Limits of wall-clock time in checks. On a busy machine they decide the verdict.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,19 +9,20 @@ use crate::lint::pattern::{MOST_IN_ONE_FILE, line_of};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 
-/// Seconds of an alarm, which ends a check and all that it has started. Longer ones are a last
-/// resort.
+/// Longest alarm that is reported, in seconds. An alarm ends a whole check. Longer ones are a last
+/// resort, and fine.
 const SHORT_ALARM: f64 = 30.0;
-/// Seconds of a program. At a load of ten per processor one with half a second of work meets it.
+/// Longest time limit of a program that is reported, in seconds. At a load of ten per processor, a
+/// program with half a second of work reaches it.
 const SHORT_LIMIT: f64 = 5.0;
 
-/// A limit in a file, with its seconds as the first group.
+/// A pattern for a limit. Its first group is the seconds.
 struct Limit {
     pattern: LazyLock<Option<Regex>>,
     short: f64,
 }
 
-/// In Python, also in the text of a probe.
+/// Patterns for Python, also inside the text of a probe.
 static IN_PYTHON: [Limit; 3] = [
     Limit {
         pattern: LazyLock::new(|| {
@@ -44,7 +45,7 @@ static IN_PYTHON: [Limit; 3] = [
         short: SHORT_LIMIT,
     },
 ];
-/// In shell scripts: timeout(1).
+/// Pattern for shell scripts: timeout(1).
 static IN_SHELL: [Limit; 1] = [Limit {
     pattern: LazyLock::new(|| {
         regex(r"(?m)(?:^|[\s;&|(/])timeout\s+(?:(?:-k|-s)\s+\S+\s+|-\S+\s+)*(\d+(?:\.\d+)?)s?\s+[^\s;]")
@@ -52,17 +53,17 @@ static IN_SHELL: [Limit; 1] = [Limit {
     short: SHORT_LIMIT,
 }];
 
-/// A name for the time between two moments.
+/// An assignment of a time difference. The group is the variable's name.
 static SPAN: LazyLock<Option<Regex>> =
     LazyLock::new(|| regex(r"(?m)^\s*(\w+)\s*=\s*(?:time\.)?(?:time|monotonic|perf_counter)\(\)\s*-"));
-/// An upper bound of such a name, or of the difference itself.
+/// An assertion with an upper bound of such a variable, or of the difference itself.
 static BOUND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(
         r"(?m)^[ \t]*assert\s+\(?\s*(?:(\w+)|(?:time\.)?(?:time|monotonic|perf_counter)\(\)\s*-\s*\w+)\s*\)?\s*<",
     )
 });
 
-/// `None` never, as the rows of the rule show.
+/// Never `None`, as the tests of the rule show.
 fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
 }
@@ -97,7 +98,7 @@ fn limits(text: &str, kinds: &[Limit]) -> Vec<(u32, String)> {
         for found_limit in captures(&kind.pattern, text) {
             let Some(number) = found_limit.get(1) else { continue };
             let seconds: f64 = number.as_str().parse().unwrap_or(f64::MAX);
-            // An alarm of 0 is none.
+            // An alarm of 0 cancels the alarm.
             if seconds > 0.0 && seconds <= kind.short {
                 let what = format!("a limit of {} s", number.as_str());
                 found.push((line_of(text, number.start()), what));
@@ -107,7 +108,7 @@ fn limits(text: &str, kinds: &[Limit]) -> Vec<(u32, String)> {
     found
 }
 
-/// Lines in which a measured time is asserted to be short.
+/// Lines that assert that a measured time is short.
 fn bounds(text: &str) -> Vec<(u32, String)> {
     let spans: BTreeSet<&str> =
         captures(&SPAN, text).iter().filter_map(|span| Some(span.get(1)?.as_str())).collect();

@@ -1,11 +1,11 @@
-//! Compose files.
+//! Rules about compose files.
 
 use crate::lint::compose::{Bind, Compose, binds, composes, is_true, link_at};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 use crate::lint::yaml::Node;
 
-/// Keys of a service that share a namespace with the host when they say `host`.
+/// Keys of a service whose value `host` shares a namespace with the host.
 const NAMESPACES: [&str; 6] = ["network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"];
 
 fn each_service(subject: &Subject<'_>, look: impl Fn(&str, &Node) -> Vec<(u32, String)>) -> Vec<RuleMatch> {

@@ -1,4 +1,4 @@
-//! `task.toml`: keys that Harbor refuses, ignores, or has renamed.
+//! Rules about `task.toml`: keys that Harbor refuses, ignores, or has renamed.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::lint::toml_place::line_of_key;
 
 const FILE: &str = "task.toml";
 const NETWORK_MODES: [&str; 3] = ["public", "no-network", "allowlist"];
-/// Paths that Harbor fills and reads itself.
+/// The folder that Harbor fills and reads itself.
 const LOGS: &str = "/logs";
 
-/// A match at the key `path`.
+/// A match at the line of the key `path`.
 pub(super) fn at_key(subject: &Subject<'_>, path: &str, message: impl Into<String>) -> RuleMatch {
     let line = subject.files.text(FILE).and_then(|text| line_of_key(text, path));
     RuleMatch { file: FILE.to_owned(), line, message: message.into() }
@@ -116,7 +116,7 @@ fn steps(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// `organisation/name`, as in Harbor.
+/// Whether the name has the form `organisation/name`, as Harbor requires.
 fn is_package_name(name: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|char: char| char.is_ascii_alphanumeric())
@@ -134,7 +134,7 @@ pub(in crate::lint) fn deprecated_field(subject: &Subject<'_>) -> Vec<RuleMatch>
     read(subject, FindingKind::Deprecated)
 }
 
-/// Findings of the manifest reader, with the line of the first key that the message names.
+/// Findings of the reader of `task.toml`, at the line of the first key in the message.
 fn read(subject: &Subject<'_>, kind: FindingKind) -> Vec<RuleMatch> {
     let findings = subject.read.iter().filter(|finding| finding.kind == kind);
     findings
@@ -187,7 +187,7 @@ pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleM
     matches
 }
 
-/// Key path and source of every artifact in the task's main container.
+/// Key path and source path of every artifact in the task's main container.
 pub(super) fn artifacts(subject: &Subject<'_>) -> Vec<(String, String)> {
     let all = subject.manifest.artifacts.iter().flatten().enumerate();
     all.filter(|(_, artifact)| {

@@ -1,4 +1,4 @@
-//! Sources of COPY and ADD.
+//! Rules about the sources of COPY and ADD.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
         for transfer in transfers(&instructions, &build_arguments(subject, folder)) {
             let places: Vec<_> =
                 transfer.sources.iter().map(|source| (source, context.place(source))).collect();
-            // A pattern may match nothing, as long as the instruction copies something.
+            // A pattern may match nothing if the instruction copies something else.
             let copies = places.iter().any(|(_, place)| *place == Place::There);
             for (source, place) in places {
                 let why = match place {
@@ -46,24 +46,24 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// The sources of one COPY or ADD that lie in the build context.
+/// The sources of one COPY or ADD that are in the build context.
 struct Transfer {
     line: u32,
     word: String,
     sources: Vec<String>,
 }
 
-/// What an instruction may refer to, in one stage of a build.
+/// Names that an instruction may refer to, in one stage of a build.
 #[derive(Clone, Debug, Default)]
 struct Stage {
-    /// ARG and ENV of known value.
+    /// ARG and ENV variables with a known value.
     variables: BTreeMap<String, String>,
-    /// Its ONBUILD instructions, which the stages that begin with it execute.
+    /// The stage's ONBUILD instructions. A stage that is based on it runs them.
     triggers: Vec<Instruction>,
 }
 
-/// The transfers that a build executes. `arguments` are given from outside, so that their defaults
-/// do not hold.
+/// The transfers that a build executes. `arguments` come from outside, so their defaults do not
+/// apply.
 fn transfers(instructions: &[Instruction], arguments: &BTreeSet<String>) -> Vec<Transfer> {
     let mut found = Vec::new();
     let mut global = Stage::default();
@@ -84,7 +84,7 @@ fn transfers(instructions: &[Instruction], arguments: &BTreeSet<String>) -> Vec<
             current = Some((name, stage));
             continue;
         }
-        // `ARG A` in a stage has the value of an `ARG A=1` before the first stage.
+        // `ARG A` in a stage gets the value of an `ARG A=1` before the first stage.
         let declared = if current.is_some() { global.variables.clone() } else { BTreeMap::new() };
         let stage = current.as_mut().map_or(&mut global, |(_, stage)| stage);
         match instruction.word.as_str() {
@@ -113,13 +113,13 @@ fn transfers(instructions: &[Instruction], arguments: &BTreeSet<String>) -> Vec<
     found
 }
 
-/// The instruction behind ONBUILD, at the line of the ONBUILD.
+/// The instruction after ONBUILD, at the same line.
 fn triggered(instruction: &Instruction) -> Option<Instruction> {
     let inner = instructions(&instruction.rest).into_iter().next()?;
     Some(Instruction { line: instruction.line, ..inner })
 }
 
-/// `A=1 B="2 3"`, `A`, and ENV's old form `A 1 2`.
+/// The assignments in `A=1 B="2 3"`, `A`, or ENV's old form `A 1 2`.
 fn assignments(rest: &str) -> Vec<(String, Option<String>)> {
     let first = rest.split_whitespace().next().unwrap_or_default();
     if !first.contains('=')
@@ -151,7 +151,7 @@ fn transfer(instruction: &Instruction, stage: &Stage) -> Option<Transfer> {
     let (sources, _) = instruction.transfer()?;
     let local = |source: &String| {
         let elsewhere = source.contains("://") || source.starts_with("<<") || source.starts_with("git@");
-        // Of unknown value.
+        // The value is unknown.
         !elsewhere && !source.contains('$')
     };
     let sources = sources.iter().map(|source| expand(stage, source)).filter(local).collect();
@@ -166,11 +166,11 @@ enum Place {
     Excluded,
 }
 
-/// A build context.
+/// The files of a build context.
 struct Context<'a> {
     sent: Vec<&'a str>,
     excluded: Vec<&'a str>,
-    /// Links and the like, whose content is not known here.
+    /// Links and other entries whose content is unknown here.
     special: Vec<&'a str>,
 }
 
@@ -208,7 +208,7 @@ fn is_pattern(source: &str) -> bool {
     source.contains(['*', '?', '[', '\\'])
 }
 
-/// A path and the folders above it.
+/// A path and its parent folders.
 fn above(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(end, _)| &path[..end]).chain([path])
 }

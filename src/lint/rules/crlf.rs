@@ -1,4 +1,4 @@
-//! Carriage returns in scripts that are executed.
+//! Rule about carriage returns in scripts that are executed.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use crate::lint::shell::{Command, Shell};
 use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::syntax::{Grammar, descendants, parse};
 
-/// Programs that run the script that follows.
+/// Programs that run the script given as the next word.
 const SHELLS: [&str; 7] = ["bash", "sh", "dash", "zsh", "ksh", "source", "."];
 
 /// How a script is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Start {
-    /// By the kernel, which reads its first line.
+    /// By the kernel, which reads the script's first line.
     Itself,
     ByShell,
 }
@@ -35,7 +35,7 @@ pub(in crate::lint) fn crlf_script(subject: &Subject<'_>) -> Vec<RuleMatch> {
                 _ => None,
             })
             .collect();
-        // Such a build turns the line ends around itself.
+        // Such a build converts the line ends itself.
         if !texts.iter().any(|text| text.contains("dos2unix") || text.contains("\\r")) {
             let folder = file.trim_end_matches("Dockerfile");
             open.extend(texts.iter().flat_map(|text| started(subject, &Shell::read(text, ""), folder)));
@@ -59,8 +59,7 @@ pub(in crate::lint) fn crlf_script(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// The scripts of the task that a shell text starts. Without a `folder` they lie anywhere in the
-/// task.
+/// The scripts of the task that a shell text starts. With `folder`, only scripts in that folder.
 fn started<'a>(subject: &Subject<'a>, shell: &Shell, folder: &str) -> Vec<(&'a str, Start)> {
     let names: Vec<(String, Start)> = shell.commands.iter().filter_map(script_of).collect();
     let files = subject.texts(|path| path.starts_with(folder));
@@ -95,7 +94,7 @@ fn is_shell(path: &str, text: &str) -> bool {
     }
 }
 
-/// The first carriage return that breaks a script, with its line.
+/// The line of the first carriage return that breaks a script, and what it breaks.
 fn carriage_return(text: &str, start: Start) -> Option<(u32, &'static str)> {
     let first = text.split('\n').next().unwrap_or_default();
     if start == Start::Itself && first.starts_with("#!") && first.ends_with('\r') {
@@ -104,7 +103,7 @@ fn carriage_return(text: &str, start: Start) -> Option<(u32, &'static str)> {
     if !is_shell("x.sh", text) || !text.contains("\r\n") {
         return None;
     }
-    // In texts and comments a carriage return is data.
+    // In strings and comments a carriage return is data.
     let tree = parse(Grammar::Bash, text)?;
     let data: Vec<_> = descendants(tree.root_node())
         .filter(|node| matches!(node.kind(), "heredoc_body" | "raw_string" | "string_content" | "comment"))

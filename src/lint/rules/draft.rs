@@ -1,14 +1,15 @@
-//! Rules for drafts, which include their second and wrong solutions.
+//! Rules about drafts, which include a second solution and wrong solutions.
 
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 use crate::model::TaskAuthor;
 
-/// Minimum number of checks of a recipe's verifier; fewer give step scores that hardly differ.
+/// Fewest checks in a recipe's task. With fewer, step scores hardly differ.
 const MIN_CHECKS: usize = 8;
-/// The same for a verifier that a model wrote: violations of every clause show what it notices.
+/// Fewest checks in a task by a model. It can be smaller, because violations of every clause show
+/// what the checks notice.
 const MIN_CHECKS_OF_MODEL: usize = 4;
-/// Minimum number of known wrong solutions of a recipe.
+/// Fewest known wrong solutions of a recipe.
 const MIN_WRONG: usize = 3;
 
 pub(in crate::lint) fn few_checks(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -28,7 +29,7 @@ pub(in crate::lint) fn few_checks(subject: &Subject<'_>) -> Vec<RuleMatch> {
 pub(in crate::lint) fn few_wrong_solutions(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let Some(draft) = subject.draft else { return Vec::new() };
     let wrong = draft.wrong.len();
-    // A model's draft has violations instead, which come to more.
+    // A draft by a model has violations instead, and more of them.
     if wrong >= MIN_WRONG || draft.task.blueprint.author == TaskAuthor::Model {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! The files of the directory.
+//! Rules about the files of the directory.
 
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{SpecialFile, SpecialFileKind, Subject};
@@ -38,7 +38,7 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// The tests of each step lie with it, or with the task.
+/// The tests of a step are in the step's folder, or in the task's.
 fn missing_test(subject: &Subject<'_>) -> Option<RuleMatch> {
     let own_image = ["docker-compose.yaml", "Dockerfile"];
     let present = |folder: &str| {
@@ -56,7 +56,7 @@ fn missing_test(subject: &Subject<'_>) -> Option<RuleMatch> {
 }
 
 pub(in crate::lint) fn symbolic_link(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    // In a build context a link is content: builders get it as it is.
+    // In a build context a link is fine: builders receive it as a link.
     let is_context = |oddity: &&SpecialFile| oddity.path.starts_with("environment/");
     let links = subject.special_files.iter().filter(|oddity| oddity.kind == SpecialFileKind::Link);
     links

@@ -1,4 +1,4 @@
-//! Dockerfiles.
+//! Rules about Dockerfiles.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::syntax::dockerfile::{Instruction, instructions};
 
 pub(super) const DOCKERFILE: &str = "environment/Dockerfile";
-/// Shorter files may be equal by chance.
+/// Fewest bytes of files that are compared. Shorter files may be equal by chance.
 const TELLING_BYTES: usize = 64;
 
-/// Every Dockerfile of the task, with the folder that is its build context.
+/// Every Dockerfile of the task: its path and its instructions.
 pub(super) fn dockerfiles<'a>(subject: &Subject<'a>) -> Vec<(&'a str, Vec<Instruction>)> {
     subject
         .texts(|path| path == DOCKERFILE || (in_tests(path) && path.ends_with("tests/Dockerfile")))
@@ -24,7 +24,7 @@ pub(super) fn solvers_image(subject: &Subject<'_>) -> Vec<Instruction> {
     text.map(instructions).unwrap_or_default()
 }
 
-/// RUN instructions of all Dockerfiles: file, line, shell text.
+/// RUN instructions of all Dockerfiles: file, line and shell text.
 fn runs(subject: &Subject<'_>) -> Vec<(String, u32, String)> {
     let all = dockerfiles(subject).into_iter().flat_map(|(file, instructions)| {
         instructions.into_iter().map(move |instruction| (file.to_owned(), instruction))
@@ -112,7 +112,7 @@ pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// Commands of a shell text that install Debian packages, with their words.
+/// Commands of a shell text that install Debian packages, as words.
 fn apt_installs(script: &str) -> impl Iterator<Item = Vec<&str>> {
     script.split(['&', ';', '|', '\n']).filter_map(|command| {
         let words: Vec<_> = command.split_whitespace().collect();
@@ -136,7 +136,8 @@ pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<RuleMatch> 
     matches
 }
 
-/// `curl=7.88.1`, and not an option or a variable.
+/// Whether the word is a package with a version, e.g. `curl=7.88.1`, and not an option or a
+/// variable.
 fn is_versioned(word: &str) -> bool {
     let name = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || ".+-:".contains(char);
     word.split_once('=').is_some_and(|(package, version)| {
@@ -219,7 +220,7 @@ pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<RuleMatc
                     .filter(|(path, _)| path.as_str().starts_with(context) && same_name(path.as_str()))
                     .collect();
                 let [(path, source)] = copied[..] else { continue };
-                // A recursive chmod of a folder may have named only its folder.
+                // A recursive chmod of the folder may have covered it.
                 if !source.executable && !made_executable.contains("-R") {
                     let message = format!("`{program}` is run, but `{path}` is not executable");
                     matches.push(RuleMatch::at(file, instruction.line, message));

@@ -1,4 +1,4 @@
-//! The instruction compared with the tests.
+//! Rule that compares the instruction with the tests.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::lint::pattern::line_of;
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 
-/// An absolute path of a file with an extension, in a work folder.
+/// An absolute path of a file with an extension, in a folder where solvers work.
 const PATH: &str = r"/(?:app|root|home|workspace|work|data|srv|opt|var|tmp|etc|output|results?)/[A-Za-z0-9_./-]*[A-Za-z0-9_-]\.[A-Za-z][A-Za-z0-9]{0,4}\b";
 
 pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<RuleMatch> {

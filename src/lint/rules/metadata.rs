@@ -1,13 +1,13 @@
-//! `task.toml`: metadata that collections of tasks require.
+//! Rules about metadata in `task.toml` that collections of tasks require.
 
 use super::config::at_key;
 use crate::harbor::Environment;
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 
-/// Terminal-Bench 3 accepts no task that runs longer than five hours.
+/// Terminal-Bench 3 accepts no task that runs longer than this: five hours, in seconds.
 const LONGEST_SECONDS: f64 = 18_000.0;
-/// Terminal-Bench 3 wants slugs of at most so many words.
+/// Most words of a task's name in Terminal-Bench 3.
 const SLUG_WORDS: usize = 3;
 /// Metadata that Terminal-Bench 3 requires.
 const FIELDS: [&str; 7] = [

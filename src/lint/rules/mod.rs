@@ -1,5 +1,5 @@
-//! Rules that no regular expression can state, one file per theme. Severity, hint and explanation
-//! of each are in `templates/lint/<id>.toml`, as for the patterns.
+//! Rules that are functions, because no regular expression can state them. There is one file per
+//! theme. Severity, hint and explanation are in `templates/lint/<id>.toml`, as for other rules.
 
 mod artifacts;
 mod clock;

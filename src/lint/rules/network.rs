@@ -1,4 +1,4 @@
-//! Downloads when a task is built or judged.
+//! Rules about downloads while a task is built or judged.
 
 use crate::lint::programs::{base_name, is_python, launched, program};
 use crate::lint::python::module;
@@ -7,12 +7,12 @@ use crate::lint::shell;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::syntax::dockerfile::instructions;
 
-/// Programs that download, and the arguments with which they do.
+/// Programs that download, each with the arguments that make it do so. No arguments means always.
 const DOWNLOADS: [(&str, &[&str]); 3] = [("curl", &[]), ("wget", &[]), ("git", &["clone", "fetch", "pull"])];
 const INSTALLERS: [(&str, &[&str]); 12] = [
     ("pip", &["install", "download"]),
     ("pip3", &["install", "download"]),
-    // `uv run` installs what its `--with` names.
+    // `uv run` installs the packages after `--with`.
     ("uv", &["add", "sync", "install", "--with", "--with-requirements", "--with-editable", "-w"]),
     ("uvx", &[]),
     ("apt-get", &["install", "update"]),
@@ -24,11 +24,11 @@ const INSTALLERS: [(&str, &[&str]); 12] = [
     ("gem", &["install"]),
     ("conda", &["install"]),
 ];
-/// Options that keep an installer from the network.
+/// Options that keep an installer off the network.
 const OFFLINE: [&str; 4] = ["--no-index", "--offline", "--dry-run", "--version"];
-/// Hosts that are local.
+/// Names of the local host.
 const LOCAL: [&str; 4] = ["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
-/// Options of pip and uv whose argument is not a package.
+/// Options of pip and uv whose value is not a package.
 const WITH_WORD: [&str; 14] = [
     "-r",
     "--requirement",
@@ -51,14 +51,14 @@ fn commands(text: &str) -> Vec<(u32, Vec<String>)> {
     shell::commands(text).into_iter().map(|command| (command.line, command.words)).collect()
 }
 
-/// The program that the words run and its arguments. `python -m pip` is `pip`.
+/// The program that the words run, and its arguments. `python -m pip` counts as `pip`.
 fn called(words: &[String]) -> Option<(&str, &[String])> {
     let (first, rest) = program(words).split_first()?;
     let behind_python = |rest: &'_ [String]| rest.iter().position(|word| word == "-m").filter(|at| *at <= 2);
     let at = if is_python(base_name(first)) { behind_python(rest) } else { None };
     match at {
         Some(at) => rest.get(at + 1).map(|module| (module.as_str(), &rest[at + 2..])),
-        // The words of a list in Python: `[sys.executable, "-m", "pip"]`.
+        // The words of a list in Python, e.g. `[sys.executable, "-m", "pip"]`.
         None if first == "-m" => rest.split_first().map(|(module, rest)| (module.as_str(), rest)),
         None => Some((base_name(first), rest)),
     }
@@ -75,7 +75,7 @@ fn runs_any(words: &[String], table: &[(&str, &[&str])]) -> Option<String> {
     if rest.iter().any(|word| OFFLINE.contains(&word.as_str())) {
         return None;
     }
-    // A request to a service of the task is not a download.
+    // A request to the task's own service is no download.
     if rest.iter().any(|word| LOCAL.iter().any(|host| word.contains(host))) {
         return None;
     }
@@ -93,7 +93,7 @@ fn runs_any(words: &[String], table: &[(&str, &[&str])]) -> Option<String> {
     (needed.is_empty() || rest.iter().any(needs)).then(|| name.to_owned())
 }
 
-/// Hits in the verifier's scripts, and in the lists and strings of commands that its Python starts.
+/// Matches in the verifier's scripts, and in the commands that its Python code starts.
 fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> Vec<RuleMatch> {
     let mut matches: Vec<RuleMatch> = Vec::new();
     for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".sh")) {
@@ -132,18 +132,18 @@ pub(in crate::lint) fn verifier_download(subject: &Subject<'_>) -> Vec<RuleMatch
     matches
 }
 
-/// Whether a word is a host of the network without its scheme: `get.example.com/x`.
+/// Whether a word is the name of a host without a scheme, e.g. `get.example.com/x`.
 fn is_host(word: &str) -> bool {
     const DOMAINS: [&str; 8] = ["com", "org", "net", "io", "dev", "sh", "ai", "co"];
     let name = word.split('/').next().unwrap_or_default();
     let plain = |char: char| char.is_ascii_alphanumeric() || "-.".contains(char);
-    // `install.sh` is a file.
+    // `install.sh` is a file, although `sh` is a top-level domain.
     let end = name.rsplit_once('.').filter(|(_, end)| *end != "sh" || word.contains('/'));
     name.chars().all(plain) && end.is_some_and(|(_, end)| DOMAINS.contains(&end))
 }
 
-/// Whether a URL names a host of the network at large, not this machine, a service of the task or a
-/// private address.
+/// Whether a URL leads to another host. False for this machine, a service of the task, or a private
+/// address.
 fn is_remote(url: &str) -> bool {
     let Some((_, rest)) =
         url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https" | "ftp"))
@@ -207,7 +207,7 @@ fn built(text: &str) -> Vec<(u32, Vec<String>)> {
         .collect()
 }
 
-/// The first package of a pip or uv command that names no version.
+/// The first package of a pip or uv command that has no version.
 fn unpinned(words: &[String]) -> Option<&str> {
     let (name, rest) = called(words)?;
     let packages = match name {
@@ -226,8 +226,8 @@ fn unpinned(words: &[String]) -> Option<&str> {
     })
 }
 
-/// `uvx -p 3.13 -w pytest==8 pytest`: the arguments of `-w` and `--from` need a version; the
-/// program itself may be provided by them.
+/// The same for `uvx -p 3.13 -w pytest==8 pytest`. The packages after `-w` and `--from` need a
+/// version. The program itself may come from one of them.
 fn unpinned_uvx(words: &[String]) -> Option<&str> {
     let with: Vec<_> = words
         .windows(2)

@@ -1,4 +1,4 @@
-//! What checks test, and whether they can fail.
+//! Rules about checks: what they test, and whether they can fail.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use crate::lint::python::{Assertion, Function, module};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 
-/// A task with fewer assertions cannot tell an almost correct solution from a correct one.
+/// Fewest assertions of a task. With fewer, an almost correct solution cannot be told from a
+/// correct one.
 const FEW: usize = 3;
 
 fn checks(text: &str) -> Vec<Function<'_>> {
@@ -54,7 +55,7 @@ pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// Whether a condition only tests for existence.
+/// Whether a condition only tests that something exists.
 fn asks_existence(assertion: &Assertion<'_>) -> bool {
     const QUESTIONS: [&str; 8] = [
         "os.path.exists(",
@@ -92,7 +93,7 @@ pub(in crate::lint) fn same_check_twice(subject: &Subject<'_>) -> Vec<RuleMatch>
             }
         }
     }
-    // A draft's list of checks was derived from the tests by its author.
+    // The author made this list from the draft's tests.
     let mut listed = subject.draft.map(|draft| draft.task.checks.clone()).unwrap_or_default();
     listed.sort();
     if let Some(twice) = listed.windows(2).find(|pair| pair[0] == pair[1]).filter(|_| matches.is_empty()) {
@@ -127,7 +128,7 @@ pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
     for (path, text) in subject.test_modules() {
         for function in module(text).functions {
-            // One finding per function is enough to look at it.
+            // One finding per function is enough.
             matches.extend(function.swallowed.first().map(|line| {
                 RuleMatch::at(path, *line, "an assertion's failure is caught, and the check goes on")
             }));
@@ -151,7 +152,7 @@ pub(in crate::lint) fn lenient_zip(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// The reference, as tests import it or open its files.
+/// Code of the reference that tests import or open.
 const REFERENCE: &str =
     r#"^\s*(?:from|import)\s+(solution|oracle|reference_solution)\b|["' ](/solution|/oracle)/"#;
 
@@ -174,8 +175,8 @@ pub(in crate::lint) fn imports_reference(subject: &Subject<'_>) -> Vec<RuleMatch
     matches
 }
 
-/// Whether the instruction names the used module (`solution.py`, `solution/`) or folder
-/// (`/solution/`) as a place for the answer.
+/// Whether the instruction says that the answer belongs in the used module (`solution.py`,
+/// `solution/`) or folder (`/solution/`).
 fn names_as_answer(instructions: &str, used: &str) -> bool {
     instructions.match_indices(used).any(|(at, _)| {
         let before = instructions[..at].chars().next_back();

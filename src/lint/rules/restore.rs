@@ -1,11 +1,11 @@
-//! Tests that are restored from a repository of the solver's.
+//! Rule about tests that are restored from a git repository which the solver could change.
 
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, commands};
 use crate::lint::subject::{Subject, in_tests};
 
-/// Inputs of the tests. A script there makes a repository that no solver has seen.
+/// Inputs of the tests. A script there makes a repository that the solver never had.
 const INPUTS: &str = "tests/pristine/";
 
 pub(in crate::lint) fn restored_tests(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -31,8 +31,8 @@ fn restores(commands: &[Command]) -> impl Iterator<Item = (u32, String)> {
     })
 }
 
-/// The revision from which a git command restores files, if a solver can move it. A commit's own
-/// hash cannot be moved.
+/// The revision from which a git command restores files, if a solver can move it. A commit hash
+/// cannot be moved.
 fn restored_from(command: &Command) -> Option<String> {
     let words = command.program();
     if command.name() != "git" {
@@ -51,7 +51,7 @@ fn restored_from(command: &Command) -> Option<String> {
         "checkout" => match rest.iter().position(|word| *word == "--") {
             Some(at) => rest[..at].iter().copied().find(|word| !word.starts_with('-')).unwrap_or("the index"),
             None => match plain().collect::<Vec<_>>()[..] {
-                // A path, or a whole revision.
+                // The only argument is a path, or a revision of everything.
                 [one] if one == "." || one.contains('/') && !one.starts_with("origin/") => "the index",
                 [revision, _, ..] => revision,
                 _ => return None,
@@ -65,7 +65,7 @@ fn restored_from(command: &Command) -> Option<String> {
         }
         "reset" if has(&["--hard"]) => plain().next().unwrap_or("HEAD"),
         "stash" if rest.is_empty() || !has(&["list", "show", "drop", "clear"]) => "HEAD",
-        // Without a file it only looks at the repository, as checks of a git task do.
+        // Without an output file it only prints something, as checks of git tasks do.
         "show" if !command.writes.is_empty() => plain().next()?.split_once(':')?.0,
         "archive" if command.captured || !command.writes.is_empty() => plain().next()?,
         _ => return None,

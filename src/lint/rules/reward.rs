@@ -1,4 +1,4 @@
-//! What the tests write to `reward.json`.
+//! Rule about the values that the tests write to `reward.json`.
 
 use serde_json::Value;
 
@@ -46,11 +46,11 @@ fn written(command: &Command) -> Option<String> {
     }
 }
 
-/// Why Harbor refuses a JSON text whose variables may have any value; `None` if it may accept it.
+/// Why Harbor refuses a JSON text, whatever its variables contain. `None` if Harbor may accept it.
 fn refused(json: &str) -> Option<String> {
     let value: Value = match serde_json::from_str(&with_numbers(json)) {
         Ok(value) => value,
-        // A value that is not known here may complete it.
+        // The value of a variable may complete it.
         Err(_) if json.contains(['$', '%', '`']) => return None,
         Err(_) => return Some("no JSON in it".to_owned()),
     };
@@ -67,7 +67,7 @@ fn refused(json: &str) -> Option<String> {
     })
 }
 
-/// A JSON text of the shell with a number in the place of every variable and of every `%s`.
+/// JSON in a shell text, with a number in place of every variable and every `%s`.
 fn with_numbers(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -127,7 +127,7 @@ mod tests {
         check("{\"reward\": null}", Some("null at `reward`"));
         check("[1]", Some("no object of numbers"));
         check("{{\"reward\": 1}}", Some("no JSON in it"));
-        // Not known.
+        // The value of the variable is unknown.
         check("{\"reward\": $R $A}", None);
         check("$JSON", Some("no object of numbers"));
     }

@@ -1,4 +1,4 @@
-//! Shell scripts: the verifier's entry point and the reference.
+//! Rules about shell scripts: the verifier's entry point and the reference.
 
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, Shell, Status, commands};
@@ -9,14 +9,14 @@ const PLAIN: [&str; 16] = [
     "echo", "printf", "cat", "tee", "mkdir", "cd", "set", "touch", "chmod", "chown", "exit", "true", ":",
     "rm", "export", "shopt",
 ];
-/// Commands that fail where an answer is wrong.
+/// Commands whose status tells whether an answer is wrong.
 const CHECKS: [&str; 6] = ["grep", "diff", "cmp", "test", "[", "[["];
-/// Options with which a test runner writes its results to a file.
+/// Options that make a test runner write its results to a file.
 const REPORTS: [&str; 9] =
     ["--junit", "--ctrf", "--json", "--report", "--html", "--output", "--resultlog", "--log-file", "--tap"];
 
 pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    // A verifier image of its own may hold the program that writes it.
+    // An image for the verifier may contain the program that writes it.
     if subject.test_scripts().next().is_none()
         || subject.texts(in_tests).any(|(_, text)| text.contains("reward"))
     {
@@ -28,7 +28,7 @@ pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<RuleMatch
         .collect()
 }
 
-/// The `test.sh` scripts with their commands.
+/// The `test.sh` scripts, with their commands.
 fn verifiers<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a str, &'a str, Shell)> {
     let scripts = subject.test_scripts();
     scripts.map(|(path, text)| (path, text, Shell::read(text, &Subject::folder_in_container(path))))
@@ -77,13 +77,13 @@ fn writes_reward(command: &Command) -> bool {
     to_file || by_tee
 }
 
-/// Whether the test modules write the reward themselves, so that the runner's status decides
-/// nothing.
+/// Whether the test modules write the reward themselves. Then the status of the test runner does
+/// not matter.
 fn written_by_tests(subject: &Subject<'_>) -> bool {
     subject.texts(|path| in_tests(path) && path.ends_with(".py")).any(|(_, text)| text.contains("reward."))
 }
 
-/// Whether `set` begins or ends the stop at errors; `None` if it changes something else.
+/// Whether a `set` command turns `errexit` on or off. `None` if it changes another option.
 fn stops_at_errors(command: &Command) -> Option<bool> {
     let mut words = command.words.iter().skip(1).peekable();
     let mut stops = None;
@@ -161,7 +161,7 @@ pub(in crate::lint) fn sudo(subject: &Subject<'_>) -> Vec<RuleMatch> {
         });
         matches.extend(runs.map(|command| RuleMatch::at(path, command.line, message)));
     }
-    // As a command line: `sudo x`, or a line of its own.
+    // The word must start a command, e.g. after `sudo`, or on a line of its own.
     for (path, text) in subject.texts(|path| path.ends_with("instruction.md")) {
         let lines = (1_u32..).zip(text.lines());
         let asks = lines.filter(|(_, line)| {

@@ -1,4 +1,4 @@
-//! Tests that run code of the solver's by themselves.
+//! Rule about tests that run the solver's code by themselves.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::lint::rule::RuleMatch;
 use crate::lint::starts::Roots;
 use crate::lint::subject::{Subject, in_tests};
 
-/// The roots of a task that declares none.
+/// The root of a task that declares none.
 const USUAL: &str = "/app";
-/// Folders of the tests' own programs, which a task may judge a part of.
+/// Folders of programs that the tests use. A task may judge files in them too.
 const PROGRAMS: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
-/// Files that a task has from termsmith.
+/// Files that termsmith copies into `tests/`.
 const SHIPPED: [&str; 5] = ["subject.py", "run_checks.py", "beside.py", "many_runs.py", "patience.py"];
 
 pub(in crate::lint) fn solver_code(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -40,8 +40,8 @@ fn roots<'a>(subject: &Subject<'a>) -> Vec<&'a str> {
     roots
 }
 
-/// The test modules, and the modules of `tests/` that they import. A text that a probe runs beside
-/// the subject's programs is imported by none.
+/// The test modules, and the modules of `tests/` that they import. A probe's text, which runs
+/// beside the solver's programs, is not imported.
 fn modules<'a>(subject: &Subject<'a>) -> BTreeMap<&'a str, &'a str> {
     let mut found: BTreeMap<&str, &str> =
         subject.test_modules().filter(|(path, _)| !path.contains("/pristine/")).collect();

@@ -1,4 +1,4 @@
-//! Files of `/tests` and `/solution` that scripts need.
+//! Rule about files of `/tests` and `/solution` that scripts need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::lint::shell::{Command, Shell, Status, pythons};
 use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::model::RelPath;
 
-/// Programs that run the file that follows.
+/// Programs that run the file given as the next word.
 const INTERPRETERS: [&str; 12] =
     ["bash", "sh", "dash", "zsh", "source", ".", "node", "perl", "ruby", "Rscript", "lua", "php"];
-/// Programs that read the files that follow.
+/// Programs that read the files given to them.
 const READERS: [&str; 17] = [
     "cat",
     "head",
@@ -33,9 +33,9 @@ const READERS: [&str; 17] = [
     "awk",
     "chmod",
 ];
-/// Programs that read all of their files but the last, which they write.
+/// Programs that read all of their files except the last, which they write.
 const COPIERS: [&str; 5] = ["cp", "mv", "install", "ln", "rsync"];
-/// Folders of a container whose files come from folders of the task.
+/// Folders in a container that are copied from folders of the task.
 const FOLDERS: [&str; 2] = ["/tests/", "/solution/"];
 
 pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -51,7 +51,7 @@ pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch
         .collect();
     let python: Vec<(&str, &str)> =
         subject.texts(|path| (in_tests(path) || in_solution(path)) && path.ends_with(".py")).collect();
-    // Whether something else than the folder of the task may bring the file.
+    // Whether the file may come from somewhere other than the task's folder.
     let otherwise = |path: &str| {
         let folder = FOLDERS.iter().find(|folder| path.starts_with(**folder)).copied().unwrap_or_default();
         let image =
@@ -93,7 +93,7 @@ pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch
     matches.into_values().collect()
 }
 
-/// Whether the verifier's image brings `/tests` itself.
+/// Whether the verifier's image brings its own `/tests`.
 fn verifier_has_image(subject: &Subject<'_>) -> bool {
     subject.files.get("tests/Dockerfile").is_some()
         || subject.verifiers().any(|verifier| {
@@ -102,7 +102,7 @@ fn verifier_has_image(subject: &Subject<'_>) -> bool {
 }
 
 /// Whether a path below `/tests` or `/solution` names a file that the task lacks. `script` is the
-/// file that uses it.
+/// file that uses the path.
 fn is_missing(subject: &Subject<'_>, script: &str, path: &str) -> bool {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+".contains(char);
     if !FOLDERS.iter().any(|folder| path.starts_with(folder) && path.len() > folder.len())
@@ -135,7 +135,7 @@ fn arguments(command: &Command) -> impl Iterator<Item = &str> {
     command.program().iter().skip(1).map(String::as_str).filter(|word| !word.starts_with('-'))
 }
 
-/// The files that a command cannot do without.
+/// The files that a command needs to succeed.
 fn needs(command: &Command) -> Vec<&str> {
     let mut needed: Vec<&str> = command.reads.iter().map(String::as_str).collect();
     needed.extend(command.program().first().map(String::as_str));
@@ -154,8 +154,8 @@ fn needs(command: &Command) -> Vec<&str> {
     needed
 }
 
-/// The files and folders that a command may make: those that it names without a need for them, e.g.
-/// behind `-o`.
+/// The files and folders that a command may create: paths in it that it does not need, e.g. after
+/// `-o`.
 fn makes(command: &Command) -> Vec<&str> {
     let needed = needs(command);
     let named =

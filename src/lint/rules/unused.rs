@@ -1,4 +1,4 @@
-//! Parts of a task that neither Harbor nor termsmith uses.
+//! Rules about parts of a task that neither Harbor nor termsmith uses.
 
 use super::config::at_key;
 use super::image::{DOCKERFILE, solvers_image};
@@ -8,7 +8,7 @@ use crate::lint::shell::commands;
 use crate::lint::subject::Subject;
 use crate::syntax::dockerfile::instructions;
 
-/// The command of an image, which Harbor and termsmith replace by one that waits.
+/// An image's CMD or ENTRYPOINT. Harbor and termsmith replace it by a command that waits.
 pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
     const IDLE: [&str; 20] = [
         "bash", "sh", "zsh", "dash", "fish", "ash", "sleep", "tail", "python", "python3", "true", "cat",
@@ -24,7 +24,7 @@ pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
     };
     let found = commands(&command.command_line());
     let idle = found.iter().all(|command| {
-        // An interpreter without a program, and what runs in `sh -c` stands on its own.
+        // An interpreter without a program is idle. The command in `sh -c` is judged by itself.
         let alone = command.program().iter().skip(1).all(|word| word.starts_with('-'));
         let shell =
             matches!(command.name(), "bash" | "sh") && command.words.iter().any(|word| word.ends_with('c'));
@@ -37,7 +37,7 @@ pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
     vec![RuleMatch::at(DOCKERFILE, command.line, message)]
 }
 
-/// `task.toml` names an image, and a Dockerfile lies beside it.
+/// `task.toml` names an image, although there is a Dockerfile.
 pub(in crate::lint) fn image_and_dockerfile(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let image = |environment: Option<&Environment>| environment?.docker_image.clone();
     let rows = [
@@ -61,7 +61,7 @@ pub(in crate::lint) fn image_and_dockerfile(subject: &Subject<'_>) -> Vec<RuleMa
     matches
 }
 
-/// Compose files under names that Harbor does not read.
+/// Compose files with names that Harbor does not read.
 pub(in crate::lint) fn compose_name(subject: &Subject<'_>) -> Vec<RuleMatch> {
     const OTHERS: [&str; 3] = ["docker-compose.yml", "compose.yaml", "compose.yml"];
     let mut matches = Vec::new();

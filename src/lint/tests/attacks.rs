@@ -1,4 +1,4 @@
-//! Attack files, good and bad, and the commands they know.
+//! Tests of attack files, valid and invalid, and of the commands that they match.
 
 use crate::assets::Assets;
 use crate::lint::attack::{Alone, Kind, attacks, trace_findings};

@@ -1,9 +1,9 @@
-//! Lint settings of tasks, and rules for our own drafts.
+//! Tests of the lint settings of tasks, and of rules for termsmith's own drafts.
 
 use super::*;
 use crate::harbor::DeclaredVerifier;
 
-/// Rules with unsuppressed findings, and rules with suppressed ones and why.
+/// Rules with findings that count, and rules with suppressed findings and the reason.
 fn ended(toml: &str, also: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
     let mut changes = vec![("task.toml", toml), ("solution/solve.sh", "make -j $(nproc)\n")];
     changes.extend(also);
@@ -45,7 +45,7 @@ fn suppressed_and_selected_rules() {
         &["root-agent", "nproc", "task-fields"],
         &[],
     );
-    // A task that declares termsmith as its author but cannot be read as such is reported.
+    // A task that declares termsmith as its author, but cannot be read as such, is reported.
     check("[metadata.termsmith]\nformat = 7\n", &["nproc", "invalid-task-config", "task-fields"], &[]);
     check("[metadata.termsmith]\nprogrammes = true\n", &["nproc", "invalid-task-config", "task-fields"], &[]);
     // Harbor's `select` applies to Harbor's rules only.
@@ -76,8 +76,8 @@ fn tasks_that_termsmith_made_are_held_to_more() {
 
     let ours = drafts::directory("Sort.\n", DeclaredVerifier::Shared);
     assert_eq!(severities(&ours), ["error no-absolute-path"]);
-    // Of another format, or no longer as it was written: as a foreign one, and the reason is
-    // reported.
+    // A task of another format, or one that was edited. It is linted as a foreign task, and the
+    // reason is reported.
     for (from, to) in [("format = 4", "format = 2"), ("format = 4\n", ""), ("\"no-network\"", "\"public\"")] {
         let text = ours.text("task.toml").unwrap();
         assert!(text.contains(from), "{from}");
@@ -122,7 +122,7 @@ fn odd_directories_never_panic() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, &file.bytes).unwrap();
     }
-    // Named like a left-over, and looked at all the same.
+    // The name looks like a backup file, but the file is linted all the same.
     fs::write(task_dir.join("environment/old~"), "sudo\r\n").unwrap();
     symlink("../solution/solve.sh", task_dir.join("tests/within")).unwrap();
     symlink("/etc/hostname", task_dir.join("tests/out")).unwrap();

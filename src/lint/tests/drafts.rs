@@ -1,4 +1,4 @@
-//! Drafts of ours, which bring more than a directory.
+//! Tests of termsmith's own drafts, which contain more than a directory.
 
 use super::*;
 use crate::harbor::{DeclaredVerifier, Publication, write_task};

@@ -1,4 +1,4 @@
-//! What is printed.
+//! Tests of the output formats.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn json_can_be_read_back() {
     assert!(serde_json::from_str::<LintReport>(&text.replacen("version", "versions", 1)).is_err());
 }
 
-/// A few rules, so that a new one changes no snapshot.
+/// A few rules, so that a new rule changes no snapshot.
 fn few_rules() -> Rules {
     let embedded = Assets::embedded();
     let mut tree = FileTree::default();
@@ -79,8 +79,8 @@ fn sarif_for_code_hosts() {
     insta::assert_snapshot!(serde_json::to_string_pretty(nproc).unwrap());
 }
 
-/// What the schema of SARIF 2.1.0 requires of the parts that are used, and what GitHub's code
-/// scanning asks beyond it.
+/// The fields that the schema of SARIF 2.1.0 requires, and those that GitHub's code scanning
+/// requires.
 #[test]
 fn sarif_has_what_it_must_have() {
     let log = sarif(&rules(), &report());

@@ -19,7 +19,7 @@ use super::*;
 use crate::assets::Assets;
 use crate::model::{File, RelPath};
 
-/// Changes to a sound task, and the places and messages that the rule then has.
+/// Changes to a sound task, and the places and messages that the rule must report then.
 pub(super) struct Row {
     pub(super) rule: &'static str,
     pub(super) files: &'static [(&'static str, &'static str)],
@@ -53,7 +53,7 @@ pub(super) fn rules() -> Rules {
     Rules::load(&Assets::embedded()).unwrap()
 }
 
-/// The sound task with these files replaced; a file without text is removed.
+/// The sound task with these files replaced. `GONE` in place of a text removes the file.
 pub(super) fn task(changes: &[(&str, &str)]) -> FileTree {
     let mut files = FileTree::default();
     for (path, text) in SOUND.iter().chain(changes) {
@@ -68,14 +68,14 @@ pub(super) fn task(changes: &[(&str, &str)]) -> FileTree {
     files
 }
 
-/// Instead of a text: the file is not there.
+/// In place of a text: removes the file.
 pub(super) const GONE: &str = "\0";
-/// In the path's place: a symbolic link within the task, or out of it.
+/// In place of a path: a symbolic link within the task, or one that leaves it.
 const LINK: &str = "link:";
 const ESCAPE: &str = "escape:";
-/// In the path's place: an empty folder.
+/// In place of a path: an empty folder.
 const FOLDER: &str = "folder:";
-/// In the path's place: the folder's name.
+/// In place of a path: the name of the task's folder.
 const NAME: &str = "name:";
 
 fn check(rules: &Rules, row: &Row) -> Result<(), String> {
@@ -131,7 +131,7 @@ fn rules_find_what_they_must_and_nothing_else() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A draft brings what these two look at; `tests::drafts` has their rows.
+/// These two rules need a draft. `tests::drafts` has their rows.
 const OF_DRAFTS: [&str; 2] = ["few-checks", "few-wrong-solutions"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rows of the rules over tests, scripts and the reference.
+//! Rows of the rules about tests, scripts and the reference.
 
 use super::{Row, row};
 
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
                 "import os, subprocess\nfrom helper import start\nsubprocess.run(['python3', '/app/x.py'])\nstart()\nopen('/tests/probe.py').read()\n",
             ),
             ("tests/helper.py", "import os\ndef start():\n    os.system('cd /app && make')\n"),
-            // A probe starts it beside the subject's programs.
+            // A probe starts it beside the solver's programs.
             ("tests/probe.py", "import os\nos.system('/app/x')\n"),
             ("tests/pristine/app/test_x.py", "import os\nos.system('/app/x')\n"),
         ],
@@ -348,7 +348,7 @@ pub(super) const ROWS: &[Row] = &[
         )],
         &[],
     ),
-    // Nothing is compared in it, the lengths are compared, or neighbours are.
+    // Nothing is compared; the lengths are compared; neighbours are compared.
     row(
         "lenient-zip",
         &[(

@@ -1,4 +1,4 @@
-//! Rows of the rules over `task.toml`, the directory and the instruction.
+//! Rows of the rules about `task.toml`, the directory and the instruction.
 
 use super::{GONE, Row, row};
 

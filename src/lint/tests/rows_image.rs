@@ -1,4 +1,4 @@
-//! Rows of the rules over Dockerfiles and compose files.
+//! Rows of the rules about Dockerfiles and compose files.
 
 use super::{Row, row};
 
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         &[],
     ),
-    // ARG and ENV of known value, triggers of a stage that another one begins with.
+    // ARG and ENV with a known value, and triggers of a stage that another stage is based on.
     row(
         "copy-source",
         &[(

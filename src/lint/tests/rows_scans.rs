@@ -1,4 +1,4 @@
-//! Rows of the scans that attack files bring.
+//! Rows of the scans in attack files.
 
 use super::{Row, row};
 

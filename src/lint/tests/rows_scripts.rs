@@ -1,5 +1,4 @@
-//! Rows of the rules that read the commands of scripts: carriage returns, paths, rewards, restored
-//! tests.
+//! Rows of the rules about commands in scripts: carriage returns, paths, rewards, restored tests.
 
 use super::{Row, row};
 
@@ -24,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
             "tests/test.sh:4 the line ends with a carriage return, which the shell takes as a part of the command",
         ],
     ),
-    // A helper, one that is started by another helper, and one that nothing starts.
+    // A helper, a helper of that helper, and a script that nothing starts.
     row(
         "crlf-script",
         &[
@@ -58,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
             "environment/start.py:1 the first line ends with a carriage return, so that no interpreter is found",
         ],
     ),
-    // The build turns the line ends around; text within a script is data.
+    // The build converts the line ends. Text inside a script is data.
     row(
         "crlf-script",
         &[
@@ -68,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         &[],
     ),
     row("crlf-script", &[(SOLVE, "#!/bin/bash\ncat > /app/a <<'E'\nb\r\nE\necho 'c\r\nd'\n")], &[]),
-    // Python reads such lines.
+    // Python accepts such line ends.
     row(
         "crlf-script",
         &[(SCRIPT, "python3 /tests/a.py\n"), ("tests/a.py", "#!/usr/bin/python3\r\nx = 1\r\n")],
@@ -107,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         &[],
     ),
-    // The image brings them, or the solver.
+    // The image brings the file, or the solver makes it.
     row(
         "missing-task-file",
         &[(SCRIPT, "bash /tests/a.sh\n"), ("tests/Dockerfile", "FROM x\nRUN make /tests/a.sh\n")],
@@ -286,7 +285,7 @@ pub(super) const ROWS: &[Row] = &[
             "tests/test.sh:5 a failing test run is swallowed",
         ],
     ),
-    // What names a runner is no run; what is kept is asked later.
+    // The name of a test runner alone is no test run. A saved status is read later.
     row(
         "D-16-fail-open",
         &[(

@@ -1,4 +1,4 @@
-//! Commands of shell texts: words, status, output.
+//! Tests of the commands in shell texts: words, status, output.
 
 use crate::lint::shell::{Shell, commands};
 

@@ -1,4 +1,4 @@
-//! Python that runs code of the solver's, and Python that only reads it.
+//! Python code that runs the solver's code, and Python code that only reads it.
 
 use crate::lint::python_starts::starts_of_solver;
 use crate::lint::starts::Roots;
@@ -11,7 +11,7 @@ from pathlib import Path
 from subprocess import check_output
 from subject import ROOT, path, probe, pristine, read_bytes, read_text, run
 "#;
-/// Each starts code of the solver's once.
+/// Each module runs the solver's code once.
 const STARTS: [&str; 32] = [
     r#"PROGRAM = "/app/x.py"
 sp.run(["python3", "/app/x.py"])"#,
@@ -60,7 +60,7 @@ sp.run([script()])"#,
     r#"sp.run(["go", "run", "."], cwd="/app")"#,
     r#"sp.run(["node", "--no-warnings", "/app/x.js"])"#,
 ];
-/// Each reads what the solver left, or starts it by subject.py.
+/// Each module only reads the solver's files, or starts them through subject.py.
 const READS: [&str; 34] = [
     r#"run(["python3", "/app/x.py"])"#,
     r#"run(["bash", "-c", "cd /app && ./x"], cwd="/app")"#,
