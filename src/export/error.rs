@@ -25,7 +25,7 @@ pub enum ExportError<E: Error + 'static> {
     #[error(transparent)]
     Separable(#[from] SeparableError),
     #[error(
-        "failed to render the dataset card from its template\nhint: if the template is your own, mend it; else report this"
+        "failed to render the dataset card from its template\nhint: if the template is your own, correct it; otherwise report this"
     )]
     Card(#[source] Box<minijinja::Error>),
 }

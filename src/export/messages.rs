@@ -35,7 +35,7 @@ pub struct Branch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "trajectory `{id}` is not a well-formed conversation: {problem}\n\
-     hint: its record or its observations are damaged; remove both from the store and run it again"
+     hint: its record or its observations are damaged. Remove both from the store, and run it again"
 )]
 pub struct MessageError {
     pub id: String,
@@ -45,15 +45,15 @@ pub struct MessageError {
 /// What is wrong with a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("it has {turns} turns but observations of {observations}")]
+    #[error("it has {turns} turns, but observations for {observations}")]
     Observations { turns: usize, observations: usize },
-    #[error("turn {0} has no observation but is not the last one")]
+    #[error("turn {0} has no observation, and is not the last turn")]
     EndsEarly(usize),
-    #[error("it has {handoffs} handoffs but the messages shown after {shown} of them")]
+    #[error("it has {handoffs} handoffs, but messages for {shown} of them")]
     Handoffs { handoffs: usize, shown: usize },
-    #[error("its turns do not include turns {start} to {end}")]
+    #[error("turns {start} to {end} are missing")]
     Segment { start: usize, end: usize },
-    #[error("it is several conversations")]
+    #[error("it consists of several conversations")]
     Several,
     #[error("message {at} has role {found:?} instead of {expected:?}")]
     Order { at: usize, expected: Role, found: Role },

@@ -21,23 +21,27 @@ use crate::model::{Actor, EnvironmentDigest, FailureMode, Message, Role, Rollout
 
 /// The description of the config in the card.
 const ABOUT: &str = "\
-Pairs of whole trajectories of one task, in one environment, for Direct Multi-Turn Preference Optimization (arXiv
-2406.14868). The loss of a side is the sum over its assistant turns t of φ(t, T) times the log-ratio of the turn's tokens,
-with T and t counted on that side. Here γ = {gamma}; for another one recompute φ from `turns_…` alone:
+Pairs of whole trajectories of one task, in one environment, for Direct Multi-Turn Preference Optimization (DMPO, arXiv
+2406.14868). The loss of a side is a sum over its assistant turns t: φ(t, T) times the log-ratio of the turn's tokens.
+T is the number of assistant turns of that side. Here γ = {gamma}. For another γ, compute φ from `turns_…`:
 
     φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T), and (T − t) / T for γ = 1
 
-Trainers for single-turn preferences (TRL's DPO among them) put the observations inside `chosen` and `rejected` into the loss;
-mask everything but the messages at `turn_index_…`.
+Trainers for single-turn preferences, e.g. TRL's DPO, put the observations in `chosen` and `rejected` into the loss. Mask
+everything but the messages at `turn_index_…`.
 
-`pair_kind` says how the sides are related. `fork`: both were in the same container state when their actions diverged, because one was
-forked from the other or because they had run the same commands and read the same output. `near_miss`: the rejected side did
-part of the work, and at most a quarter of the checks failed (always at least one may). `best_worst`: any other two. `self_correction`: `rejected` is
-a rollout up to the end of a round that failed, and `chosen` the whole of it, with the next round, which passed; mask by `train_…`, which
-is true in these two rounds only.
+`pair_kind` says how the sides are related:
 
-`divergence_turn` is the first turn at which the sides do different things. Before it messages differ in wording only, and both sides have
-those of the chosen one. A side that breaks a check that the untouched environment passes is never chosen.
+- `fork`: both were in the same container state when their actions diverged. Either one was forked from the other, or
+  both had run the same commands and read the same output.
+- `near_miss`: the rejected side did part of the work, and at most a quarter of its checks failed (one may always fail).
+- `best_worst`: any other two rollouts.
+- `self_correction`: two rounds of one rollout. `rejected` ends with a round that failed. `chosen` continues with the next
+  round, which passed. Mask by `train_…`: it is true in these two rounds only.
+
+`divergence_turn` is the first turn at which the sides do different things. Before it, the messages of the sides differed
+in wording only, so the row has the chosen side's messages for both. A side that breaks a check that the untouched
+environment passes is never chosen.
 
 Pair policy: `{policy}`";
 
@@ -213,15 +217,15 @@ impl RowOf for Row {
 
     fn columns() -> Vec<Column> {
         vec![
-            text("pair_id", "name of the pair; no other one has it"),
-            text("pair_kind", "`fork`, `near_miss`, `best_worst` or `self_correction`; see above"),
-            messages("prompt", "system message, if there is one, and task; shared by both sides"),
-            messages(
-                "chosen",
-                "what followed on the better side, from the first assistant message to the last",
+            text("pair_id", "name of the pair, unique in the dataset"),
+            text(
+                "pair_kind",
+                "how the sides are related: `fork`, `near_miss`, `best_worst` or `self_correction`",
             ),
-            messages("rejected", "the same of the worse side"),
-            column("gamma", DataType::Float64, "DMPO's discount γ that `phi_…` were computed with"),
+            messages("prompt", "the system message, if there is one, and the task. Both sides share it"),
+            messages("chosen", "messages of the better side, from the first assistant message to the last"),
+            messages("rejected", "messages of the worse side, from the first assistant message to the last"),
+            column("gamma", DataType::Float64, "the discount γ that `phi_…` was computed with"),
             column(
                 "divergence_turn",
                 DataType::Int32,
@@ -230,76 +234,99 @@ impl RowOf for Row {
             column(
                 "shared_turns",
                 DataType::Int32,
-                "turns at the beginning with the same commands and the same observations, the same messages in both sides",
+                "number of turns at the beginning with equal commands and equal observations. Both sides have the same messages there",
             ),
-            column("turns_chosen", DataType::Int32, "T, the assistant turns of `chosen`"),
-            list("turn_index_chosen", DataType::Int32, "index in `chosen` of assistant turn t = 0 … T − 1"),
-            list("phi_chosen", DataType::Float64, "φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T) of each of them"),
+            column("turns_chosen", DataType::Int32, "T: number of assistant turns of `chosen`"),
+            list(
+                "turn_index_chosen",
+                DataType::Int32,
+                "index in `chosen` of each assistant turn t = 0 … T − 1",
+            ),
+            list("phi_chosen", DataType::Float64, "φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T) of each turn"),
             list(
                 "train_chosen",
                 DataType::Boolean,
-                "whether each of them tells the sides apart and is worth imitating: false before the divergence, and for turns that `sft` masks",
+                "whether to train on each turn: false before the divergence, and for turns that `sft` masks",
             ),
-            column("reward_chosen", DataType::Float64, "its reward of the kind in `reward_kind`"),
+            column(
+                "reward_chosen",
+                DataType::Float64,
+                "reward of the chosen rollout, of the kind in `reward_kind`",
+            ),
             column(
                 "f2p_chosen",
                 DataType::Float64,
-                "weighted share of passed checks among those that fail on the untouched environment",
+                "weighted share of passed checks, of those that fail in the untouched environment",
             ),
-            column("p2p_chosen", DataType::Float64, "the same among those that pass there; always 1"),
-            text("trajectory_id_chosen", "id of its rollout"),
-            text("teacher_chosen", "who acted in it; `scripted` is a recipe's script, not a model"),
-            column("turns_rejected", DataType::Int32, "T, the assistant turns of `rejected`"),
+            column(
+                "p2p_chosen",
+                DataType::Float64,
+                "weighted share of passed checks, of those that pass in the untouched environment. Always 1",
+            ),
+            text("trajectory_id_chosen", "id of the chosen rollout"),
+            text(
+                "teacher_chosen",
+                "who wrote its messages: a model's name, or `scripted` for a recipe's script",
+            ),
+            column("turns_rejected", DataType::Int32, "T: number of assistant turns of `rejected`"),
             list(
                 "turn_index_rejected",
                 DataType::Int32,
-                "index in `rejected` of assistant turn t = 0 … T − 1",
+                "index in `rejected` of each assistant turn t = 0 … T − 1",
             ),
-            list("phi_rejected", DataType::Float64, "φ(t, T) of each of them, with T of this side"),
-            list("train_rejected", DataType::Boolean, "whether each of them tells the sides apart"),
-            column("reward_rejected", DataType::Float64, "its reward; always less than `reward_chosen`"),
-            column("f2p_rejected", DataType::Float64, "as `f2p_chosen`, of this side"),
+            list("phi_rejected", DataType::Float64, "φ(t, T) of each turn, with T of this side"),
+            list(
+                "train_rejected",
+                DataType::Boolean,
+                "whether to train on each turn: false before the divergence",
+            ),
+            column(
+                "reward_rejected",
+                DataType::Float64,
+                "reward of the rejected rollout. Always less than `reward_chosen`",
+            ),
+            column("f2p_rejected", DataType::Float64, "as `f2p_chosen`, for the rejected rollout"),
             column(
                 "p2p_rejected",
                 DataType::Float64,
-                "as `p2p_chosen`, of this side; below 1 it broke something",
+                "as `p2p_chosen`, for the rejected rollout. Below 1 it broke existing behaviour",
             ),
-            text("trajectory_id_rejected", "id of its rollout"),
-            text("teacher_rejected", "who acted in it"),
+            text("trajectory_id_rejected", "id of the rejected rollout"),
+            text("teacher_rejected", "who wrote its messages"),
             optional(
                 "failure_mode_rejected",
                 DataType::Utf8,
-                "how a scripted one was to go wrong (`missed_requirement`, `skipped_check`, …); null for others",
+                "how a scripted rollout was meant to fail, e.g. `skipped_check`. Null for other rollouts",
             ),
             list(
                 "judge_labels_rejected",
                 DataType::Utf8,
-                "what went wrong in it (LiteCoder's taxonomy); labels never change a reward",
+                "what went wrong in it, in LiteCoder's taxonomy. Labels never change a reward",
             ),
             text(
                 "reward_kind",
-                "`f2p` (the column `f2p_…`, and 0 where `p2p_…` is below 1), `pass_ratio` (share of checks passed) or `binary`",
+                "the compared reward: `f2p` (column `f2p_…`, but 0 where `p2p_…` is below 1), `pass_ratio` (share of passed checks) or `binary`",
             ),
             column("reward_margin", DataType::Float64, "chosen minus rejected reward"),
-            text("pair_policy", "the policy that made the pair, with all its knobs, as JSON"),
-            text("task_id", "name of the task; both sides solved the same one"),
-            optional("task_digest", DataType::Utf8, "SHA-256 of the task's files; the same for both sides"),
+            text("pair_policy", "the policy that selected the pair, with all of its settings, as JSON"),
+            text("task_id", "name of the task, the same for both sides"),
+            optional("task_digest", DataType::Utf8, "SHA-256 of the task's files, the same for both sides"),
             optional(
                 "environment_digest",
                 DataType::Utf8,
-                "BLAKE3 of the environment's definition; the same for both sides",
+                "BLAKE3 of the environment's definition, the same for both sides",
             ),
-            text("domain", "domain spec that the task was planned from"),
+            text("domain", "domain of the task"),
             text(
                 "split_group",
-                "the recipe, or a cluster of similar tasks: rows of a group are in one split",
+                "the recipe, or the name of a group of similar tasks. Rows of a group are in one split",
             ),
             optional(
                 "license",
                 DataType::Utf8,
-                "licence of the row (SPDX); null where others have a say: what models wrote, and tasks of other makers",
+                "licence of the row (SPDX). Null if third parties have rights: in text by models, and in tasks by others",
             ),
-            text("tool_version", "version of termsmith that wrote it"),
+            text("tool_version", "version of termsmith that wrote the row"),
         ]
     }
 

@@ -15,9 +15,9 @@ use crate::model::Rollout;
 
 /// The description of the config in the card.
 const ABOUT: &str = "\
-The first differing messages of pairs of `pref_dmpo`, after a history that both sides share with the same commands and the same
-observations. Pairs whose observations differ before the divergence have no row here, and neither have those whose better side
-begins with a failed command. That one message is better than the other is not measured: the rollout that continued with it did better.";
+The first differing messages of pairs of `pref_dmpo`. Their history has the same commands and the same observations on both
+sides. A pair has no row here if observations differ before the divergence, or if the better side begins with a failed
+command. It was not measured whether one message is better than the other. It is only known that the rollout with it ended better.";
 
 /// Columns of `pref_dmpo` that do not apply to single messages.
 const OF_TRAJECTORIES: [&str; 10] = [
@@ -88,9 +88,9 @@ impl RowOf for Row {
         let columns = pref_dmpo::Row::columns().into_iter();
         let columns = columns.filter(|column| !OF_TRAJECTORIES.contains(&column.field.name().as_str()));
         let columns = columns.map(|column| match column.field.name().as_str() {
-            "prompt" => messages("prompt", "all messages before the divergence, the same for both sides"),
-            "chosen" => messages("chosen", "the assistant message with which the better rollout continued"),
-            "rejected" => messages("rejected", "that of the worse one"),
+            "prompt" => messages("prompt", "all messages before the divergence. Both sides share them"),
+            "chosen" => messages("chosen", "the assistant message that the better rollout continued with"),
+            "rejected" => messages("rejected", "the assistant message that the worse rollout continued with"),
             _ => column,
         });
         columns.collect()

@@ -37,7 +37,7 @@ impl Part {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "the whole side",
-            Self::AfterDivergence => "what follows the divergence",
+            Self::AfterDivergence => "the part after the divergence",
         }
     }
 }
@@ -67,8 +67,8 @@ pub struct Telling {
 /// Why `--strict` refuses an export.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "surface features tell chosen from rejected sides in {pairs} pairs: {}\n\
-     hint: a model would learn them instead of the work; export without --strict and read the table of AUCs in the card. Rollouts that share \
+    "surface features alone tell chosen from rejected sides in {pairs} pairs: {}\n\
+     hint: a model would learn these features instead of the work. Export without --strict, and read the table of AUCs in the card. Rollouts that share \
      a prefix (`rollout --arm fork`) and more attempts for each task bring them nearer to 0.5",
     Listed(found)
 )]

@@ -200,19 +200,17 @@ impl RowOf for Row {
     fn about(options: &ExportOptions) -> String {
         let rows = match options.sft {
             Filter::Passing => {
-                "those that passed every check. Of passes of one task that ran the same commands, only the first is here."
+                "those that passed every check. If several passes of a task ran the same commands, only the first has rows."
             }
-            Filter::All => {
-                "all in which the agent wrote a message, so that rewards can be estimated from them."
-            }
+            Filter::All => "all in which the agent wrote a message. Rewards can be estimated from them.",
         };
         let train = match options.failed_turns {
             FailedTurns::Mask => {
-                "`train` is false for messages that violate the protocol, whose command reported an error, or that wrote a file which was\nwritten again, differently, after a command had failed: the mistake is read, and its repair is trained on."
+                "`train` is false for a message if it violates the protocol, if its command reported an error, or if it wrote a file that\nwas written again, differently, after a command failed. So a model reads the mistake, and is trained on the repair."
             }
             FailedTurns::All => "`train` is true for all messages.",
             FailedTurns::Drop => {
-                "`train` is true for all messages: trajectories with a failed command, or with a file that was written again after\none, are left out."
+                "`train` is true for all messages. Trajectories are left out if a command failed in them, or if a file was written again\nafter that."
             }
         };
         format!("Trajectories: {rows}\n\n{train}")
@@ -232,98 +230,106 @@ impl RowOf for Row {
         vec![
             messages(
                 "messages",
-                "the conversation: optional system, then user and assistant in turn, assistant last",
+                "the conversation: an optional system message, then user and assistant in turn, assistant last",
             ),
             column(
                 "n_context",
                 DataType::Int32,
-                "messages at the beginning that were given: system, task, and what stands for all before a summary; train on what follows",
+                "number of messages at the beginning that the agent was given: system, task, and a summary of earlier messages. Train on the messages after them",
             ),
             list(
                 "train",
                 DataType::Boolean,
-                "for each assistant message after the context, whether it is worth imitating; see above",
+                "for each assistant message after the context, whether to train on it",
             ),
-            text("trajectory_id", "id of the rollout; `trajectories/<id>.json` holds it in ATIF"),
+            text("trajectory_id", "id of the rollout. `trajectories/<id>.json` is its ATIF document"),
             column(
                 "segment",
                 DataType::Int32,
-                "which part of the trajectory, from 0; there are several if its conversation continued from a summary, or the task has steps",
+                "number of this part of the trajectory, from 0. There are several parts if the conversation was summarised, or if the task has steps",
             ),
-            column("n_segments", DataType::Int32, "rows that the trajectory has"),
-            text("task_id", "name of the task; `tasks/<name>/` holds it as a Harbor task"),
+            column("n_segments", DataType::Int32, "number of rows of the trajectory"),
+            text("task_id", "name of the task. `tasks/<name>/` is its Harbor task directory"),
             optional(
                 "task_digest",
                 DataType::Utf8,
-                "SHA-256 of the task's files, as Harbor computes it; null where an imported rollout does not tell",
+                "SHA-256 of the task's files, as Harbor computes it. Null if an imported rollout does not state it",
             ),
             optional(
                 "environment_digest",
                 DataType::Utf8,
-                "BLAKE3 of Dockerfile, build context and base definition; null where an imported rollout does not tell",
+                "BLAKE3 of Dockerfile, build context and base definition. Null if an imported rollout does not state it",
             ),
-            text(
-                "domain",
-                "domain spec that the task was planned from, or the category that a task of others names",
-            ),
-            list("skills", DataType::Utf8, "skills of the domain spec that the task exercises"),
+            text("domain", "domain of the task, or the category that a foreign task states"),
+            list("skills", DataType::Utf8, "skills of the domain that the task exercises"),
             list(
                 "operations",
                 DataType::Utf8,
-                "operations that those skills exercise (TerminalWorld's sixteen)",
+                "operations that those skills exercise, from TerminalWorld's sixteen",
             ),
             optional(
                 "kind",
                 DataType::Utf8,
-                "engineering kind: `from-scratch`, `feature-addition`, `bug-fix` or `refactor`",
+                "kind of engineering work: `from-scratch`, `feature-addition`, `bug-fix` or `refactor`",
             ),
             optional("difficulty", DataType::Utf8, "`easy`, `medium` or `hard`"),
-            optional("language", DataType::Utf8, "language that the task asks for or that its program has"),
+            optional(
+                "language",
+                DataType::Utf8,
+                "programming language that the task asks for, or that its program is written in",
+            ),
             optional("persona", DataType::Utf8, "who asks"),
-            optional("recipe", DataType::Utf8, "recipe that authored the task"),
-            text("scaffold", "protocol that the agent spoke"),
-            text("teacher", "who acted: a model's name; `scripted` is a recipe's script, not a model"),
-            text("arm", "what the agent was given beside the task (`base`, `plan`, …)"),
-            optional("seed", DataType::Int64, "seed that the task derives from"),
-            column("attempt", DataType::Int32, "which attempt at the task, from 0"),
-            text("end", "why the episode stopped (`submitted`, `step_limit`, `timed_out`, …)"),
-            text("outcome", "`pass`, `fail`, `timeout`, `infra` or `verifier_error`"),
-            text("cause", "one sentence where checks do not say it; else empty"),
-            text("failure_kind", "`none`, `policy`, `exploit`, `sandbox` or `verifier`"),
-            column("mask_sample", DataType::Boolean, "whether the reward says nothing about the policy"),
-            column("success", DataType::Boolean, "whether every check passed, and no exploit was found"),
-            measured("reward", "1 when every check passed, else 0; null where nothing was measured"),
-            measured("pass_ratio", "share of checks that passed"),
+            optional("recipe", DataType::Utf8, "recipe that made the task"),
+            text("scaffold", "scaffold: the protocol between agent and environment"),
+            text("teacher", "who wrote the messages: a model's name, or `scripted` for a recipe's script"),
+            text("arm", "assistance that the agent got in addition to the task, e.g. `plan`. `base` is none"),
+            optional("seed", DataType::Int64, "random seed of the task"),
+            column("attempt", DataType::Int32, "number of the attempt at the task, from 0"),
+            text("end", "why the episode stopped, e.g. `submitted`, `step_limit` or `timed_out`"),
+            text("outcome", "outcome of the verdict: `pass`, `fail`, `timeout`, `infra` or `verifier_error`"),
+            text("cause", "one sentence that explains an outcome without check results. Otherwise empty"),
+            text(
+                "failure_kind",
+                "cause of the failure: `none`, `policy`, `exploit`, `sandbox` or `verifier`",
+            ),
+            column(
+                "mask_sample",
+                DataType::Boolean,
+                "whether a trainer should leave the row out, because its reward says nothing about the policy",
+            ),
+            column("success", DataType::Boolean, "true if every check passed and no exploit was found"),
+            measured("reward", "1 if every check passed, else 0. Null if nothing was measured"),
+            measured("pass_ratio", "share of the checks that passed"),
             measured(
                 "f2p",
-                "weighted share of passed checks among those that fail on the untouched environment",
+                "weighted share of passed checks, of those that fail in the untouched environment",
             ),
             measured(
                 "p2p",
-                "weighted share of passed checks among those that pass on the untouched environment",
+                "weighted share of passed checks, of those that pass in the untouched environment",
             ),
-            column("n_turns", DataType::Int32, "assistant turns after the context"),
+            column("n_turns", DataType::Int32, "number of assistant turns after the context"),
             optional(
                 "n_tokens",
                 DataType::Int64,
-                "tokens that the model wrote; null where it was not counted",
+                "tokens that the model wrote. Null if they were not counted",
             ),
             list(
                 "judge_labels",
                 DataType::Utf8,
-                "what went wrong (LiteCoder's taxonomy); labels never change a reward",
+                "what went wrong, in LiteCoder's taxonomy. Labels never change a reward",
             ),
-            text("judge", "version of the rules, and model, that gave the labels"),
+            text("judge", "source of the labels: version of the rules, and the model if one judged"),
             text(
                 "split_group",
-                "the recipe, or a cluster of similar tasks: rows of a group are in one split",
+                "the recipe, or the name of a group of similar tasks. Rows of a group are in one split",
             ),
             optional(
                 "license",
                 DataType::Utf8,
-                "licence of the row (SPDX); null where others have a say: what models wrote, and tasks of other makers",
+                "licence of the row (SPDX). Null if third parties have rights: in text by models, and in tasks by others",
             ),
-            text("tool_version", "version of termsmith that wrote it"),
+            text("tool_version", "version of termsmith that wrote the row"),
         ]
     }
 

@@ -153,7 +153,7 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
             Some(_) => {}
         }
         if files.get("tests/test.sh").is_none() && files.get("tests/test.bat").is_none() {
-            findings.push(finding("tests/test.sh", "missing, so nothing can be verified"));
+            findings.push(finding("tests/test.sh", "missing, so solutions cannot be verified"));
         }
     }
     let image = manifest.environment.as_ref().and_then(|environment| environment.docker_image.as_ref());
@@ -164,7 +164,7 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
     if files.get("trajectory.json").is_some() {
         findings.push(finding(
             "trajectory.json",
-            "Harbor loads it as earlier context, at which most agents fail",
+            "Harbor loads it as earlier context of the agent, and most agents then fail",
         ));
     }
     let mut unpackaged = files.iter().map(|(path, _)| path).filter(|path| !is_packaged(path));

@@ -174,20 +174,20 @@ fn parse(name: &str, text: &str) -> Result<Attack, String> {
     let Declared { id, title, kind, script, alone, plants, stopped_by, source, scan, trace } = declared;
     let number = id.strip_prefix("D-").filter(|digits| digits.len() == 2 && digits.parse::<u8>().is_ok());
     if number.is_none() {
-        return Err(format!("`id` is `{id}`, and not such as `D-02`"));
+        return Err(format!("`id` is `{id}`; it must have the form `D-02`"));
     }
     if !name.strip_prefix(&id).is_some_and(|slug| slug.starts_with('-') && slug.len() > 1) {
-        return Err(format!("the file is not called `{id}-SLUG.toml`"));
+        return Err(format!("the file's name must have the form `{id}-SLUG.toml`"));
     }
     let kind = match (kind, script, scan, trace) {
         (DeclaredKind::Execute, Some(script), None, None) => {
             if plants.is_none() || stopped_by.is_none() {
-                return Err("an executed attack says what it `plants` and what it is `stopped_by`".to_owned());
+                return Err("an attack of kind `execute` needs `plants` and `stopped_by`".to_owned());
             }
             Kind::Execute { script, alone: alone.map(DeclaredAlone::place).unwrap_or_default() }
         }
-        (DeclaredKind::Execute, ..) => return Err("`execute` goes with `script` alone".to_owned()),
-        _ if alone.is_some() => return Err("`alone` goes with `execute`".to_owned()),
+        (DeclaredKind::Execute, ..) => return Err("kind `execute` needs `script`, and neither `scan` nor `trace`".to_owned()),
+        _ if alone.is_some() => return Err("`alone` is only for kind `execute`".to_owned()),
         (DeclaredKind::Scan, None, Some(scan), None) => Kind::Scan(
             scan.into_iter()
                 .map(|scan| {
@@ -196,14 +196,14 @@ fn parse(name: &str, text: &str) -> Result<Attack, String> {
                 })
                 .collect::<Result<_, String>>()?,
         ),
-        (DeclaredKind::Scan, ..) => return Err("`scan` goes with `[[scan]]` alone".to_owned()),
+        (DeclaredKind::Scan, ..) => return Err("kind `scan` needs `[[scan]]`, and neither `script` nor `trace`".to_owned()),
         (DeclaredKind::Trace, None, None, Some(trace)) if !trace.is_empty() => Kind::Trace(
             trace
                 .into_iter()
                 .map(|trace| Ok(Trace { pattern: regex(&trace.pattern)?, message: trace.message }))
                 .collect::<Result<_, String>>()?,
         ),
-        (DeclaredKind::Trace, ..) => return Err("`trace` goes with `[[trace]]` alone".to_owned()),
+        (DeclaredKind::Trace, ..) => return Err("kind `trace` needs `[[trace]]`, and neither `script` nor `scan`".to_owned()),
     };
     Ok(Attack { id, name: name.to_owned(), title, kind, plants, stopped_by, source })
 }

@@ -94,7 +94,7 @@ impl Choice {
                 }
             }
             Some(_) => {
-                let message = "`ignore` is a table of rules and reasons".to_owned();
+                let message = "`ignore` must be a table of rule ids and reasons".to_owned();
                 self.malformed.push((format!("{section}.ignore"), message));
             }
         }

@@ -147,7 +147,7 @@ impl Module<'_, '_, '_> {
             }
             _ => false,
         };
-        starts.then(|| format!("`{name}` runs code of the solver's beside the tests"))
+        starts.then(|| format!("`{name}` runs the solver's code as the user of the tests"))
     }
 
     /// `sys.path[:0] = ["/app"]` or `sys.path += ["/app"]`.
@@ -156,7 +156,7 @@ impl Module<'_, '_, '_> {
         let right = assignment.child_by_field_name("right")?;
         let is_path = left == "sys.path" || left.starts_with("sys.path[");
         (is_path && self.leads(right, scope))
-            .then(|| "modules of the solver's are imported into the tests".to_owned())
+            .then(|| "the tests import modules of the solver's".to_owned())
     }
 
     /// Whether a value is a path of the solver's, a list with such a path, or the content of such a

@@ -89,7 +89,7 @@ impl DirReader {
             self.special_files
                 .push(special(SpecialFileKind::Unreadable("neither a file nor a folder".to_owned())));
         } else if self.files.files.len() == MOST_FILES || metadata.len() > MOST_BYTES - self.bytes {
-            let why = format!("past {MOST_FILES} files or {} MiB; not linted", MOST_BYTES >> 20);
+            let why = format!("after the first {MOST_FILES} files or {} MiB; not linted", MOST_BYTES >> 20);
             self.special_files.push(special(SpecialFileKind::Unreadable(why)));
         } else if let Some(bytes) = read_file(place, metadata.len())? {
             self.bytes += metadata.len();

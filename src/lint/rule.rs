@@ -147,7 +147,7 @@ fn rule(id: &str, bytes: &[u8]) -> Result<Rule, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let declared: Declared = toml::from_str(text).map_err(|error| error.to_string())?;
     let wanted = match (&declared.forbid, &declared.require) {
-        (Some(_), Some(_)) => return Err("a rule has either `forbid` or `require`".to_owned()),
+        (Some(_), Some(_)) => return Err("a rule has `forbid` or `require`, not both".to_owned()),
         (Some(forbid), None) => Some(Wanted::Forbid(forbid.as_str())),
         (None, Some(require)) => Some(Wanted::Require(require.as_str())),
         (None, None) => None,
@@ -158,11 +158,11 @@ fn rule(id: &str, bytes: &[u8]) -> Result<Rule, String> {
         }
         (None, None) if declared.unless.is_none() => {
             Check::Function(function(id).ok_or(
-                "a rule has `files` and one of `forbid` and `require`, or is one that termsmith has a function for",
+                "a rule needs `files` and one of `forbid` and `require`, unless termsmith has a function with its id",
             )?)
         }
         (Some(_), None) | (None, Some(_) | None) => {
-            return Err("`files` goes with one of `forbid` and `require`".to_owned());
+            return Err("`files` needs one of `forbid` and `require`, and the other way round".to_owned());
         }
     };
     Ok(Rule {
@@ -189,7 +189,7 @@ fn scan_rule(attack: Attack) -> Result<Option<Rule>, String> {
     let Attack { id, name, title, kind, source, .. } = attack;
     let super::attack::Kind::Scan(scans) = kind else { return Ok(None) };
     let check = match scans.is_empty() {
-        true => Check::Function(function(&name).ok_or("`scan = []` goes with a function of that name")?),
+        true => Check::Function(function(&name).ok_or("`scan = []` needs a lint function with the attack's name")?),
         false => Check::Scan(scans),
     };
     Ok(Some(Rule {
@@ -197,7 +197,7 @@ fn scan_rule(attack: Attack) -> Result<Option<Rule>, String> {
         severity: Severity::Warning,
         own: Own::Warning,
         opt_in: false,
-        hint: format!("attack {id} works where this is so; keep it out of the task"),
+        hint: format!("this makes attack {id} possible; remove it from the task"),
         message: title,
         explain,
         source,

@@ -91,7 +91,7 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
 fn close(done: Open) -> Result<Node, YamlError> {
     let levels = 1 + done.items.iter().map(|item| item.levels).max().unwrap_or_default();
     if levels > LEVELS {
-        let message = format!("aliases of aliases, more than {LEVELS} deep");
+        let message = format!("aliases nested more than {LEVELS} deep");
         return Err(YamlError { line: done.line, message });
     }
     let value = if done.map {

@@ -52,7 +52,7 @@ pub enum JobError<E> {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(
-        "`{0}` is not a valid job name\nhint: use letters, digits, `.`, `_` and `-`; the first character must not be `.`"
+        "`{0}` is not a valid job name\nhint: use letters, digits, `.`, `_` and `-`, and do not begin with `.`"
     )]
     Name(String),
     #[error("`{0}` holds a job that termsmith did not write\nhint: name another folder")]

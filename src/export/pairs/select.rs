@@ -59,18 +59,16 @@ impl Unpaired {
     pub fn describe(self) -> &'static str {
         match self {
             Self::NoSide => {
-                "cannot be a side: not measured, without or with empty messages, several conversations, told to cheat, or a mechanical loop"
+                "unusable: not measured, no messages or an empty one, several conversations, told to cheat, or repeating itself in a loop"
             }
-            Self::Alone => "no other rollout of the task can be a side",
-            Self::OtherPrompt => "the others were given another system message or task",
+            Self::Alone => "no other rollout of the task is usable",
+            Self::OtherPrompt => "the other rollouts were given another system message or task text",
             Self::EqualReward => "the rewards are equal, or differ by less than the policy's margin",
             Self::BreaksP2p => "the better side breaks a check that the untouched environment passes",
-            Self::Lengths => "one side has too many times the turns of the other",
-            Self::SameActions => {
-                "no differing action: both sides did the same, or one stopped on the way of the other"
-            }
+            Self::Lengths => "one side has too many times as many turns as the other",
+            Self::SameActions => "no differing action: both sides did the same, or one stopped earlier",
             Self::LimitReached => {
-                "the policy's numbers of pairs were reached, or a pair with the same commands was made"
+                "the policy's limit of pairs was reached, or another pair has the same commands"
             }
         }
     }

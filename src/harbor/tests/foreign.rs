@@ -254,7 +254,7 @@ fn problems_of_a_directory_are_reported() {
         &[toml],
         &[
             "`instruction.md`: missing, or not UTF-8",
-            "`tests/test.sh`: missing, so nothing can be verified",
+            "`tests/test.sh`: missing, so solutions cannot be verified",
             "`environment/Dockerfile`: missing, and `environment.docker_image` names no image",
         ],
     );
@@ -272,7 +272,7 @@ fn problems_of_a_directory_are_reported() {
         ],
         &[
             "`instruction.md`: empty",
-            "`trajectory.json`: Harbor loads it as earlier context, at which most agents fail",
+            "`trajectory.json`: Harbor loads it as earlier context of the agent, and most agents then fail",
             "`.gitignore`: its patterns are not applied here, so the digest can differ from Harbor's",
         ],
     );

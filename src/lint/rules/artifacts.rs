@@ -57,7 +57,7 @@ pub(in crate::lint) fn unlisted_artifact(subject: &Subject<'_>) -> Vec<RuleMatch
         let elsewhere = ELSEWHERE.iter().any(|folder| is_within(&path, folder));
         let is_answer = names(&instructions, &path) || names(&solution, &path);
         if !is_listed && !elsewhere && is_answer && !in_image(&path) {
-            let message = format!("`{path}` is judged, but no artifact brings it to the verifier");
+            let message = format!("the tests read `{path}`, but no artifact brings it to the verifier");
             matches.entry(path).or_insert_with(|| RuleMatch::at(file, line, message));
         }
     }

@@ -85,7 +85,7 @@ pub(in crate::lint) fn unscaled_limit(subject: &Subject<'_>) -> Vec<RuleMatch> {
         matches.extend(
             lines
                 .take(MOST_IN_ONE_FILE)
-                .map(|(line, what)| RuleMatch::at(path, line, format!("{what} is met on a busy machine"))),
+                .map(|(line, what)| RuleMatch::at(path, line, format!("a right solution can fail by {what} on a busy machine"))),
         );
     }
     matches

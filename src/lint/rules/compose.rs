@@ -38,14 +38,14 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
     for compose in composes(subject) {
         match &compose.root {
             Err(error) => {
-                matches.push(RuleMatch::at(compose.file, error.line, format!("no YAML: {}", error.message)));
+                matches.push(RuleMatch::at(compose.file, error.line, format!("invalid YAML: {}", error.message)));
             }
             Ok(root) => {
                 let services = compose.services();
                 if services.is_empty() {
                     matches.push(RuleMatch::at(compose.file, root.line, "no `services`"));
                 } else if services.iter().all(|(name, _)| name != "main") {
-                    let message = "no service is called `main`, the one that the solver works in";
+                    let message = "no service is called `main`; the solver works in that one";
                     matches.push(RuleMatch::at(compose.file, root.line, message));
                 }
             }

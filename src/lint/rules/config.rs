@@ -26,11 +26,11 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if let Some(name) = manifest.task.as_ref().and_then(|task| task.name.as_deref())
         && !is_package_name(name)
     {
-        bad("task.name", format!("`task.name` is `{name}`, and not such as `organisation/name`"));
+        bad("task.name", format!("`task.name` is `{name}`; it must have the form `organisation/name`"));
     }
     let mut word = |path: &str, value: Option<&String>, known: &[&str]| {
         if let Some(value) = value.filter(|value| !known.contains(&value.as_str())) {
-            bad(path, format!("`{path}` is `{value}`, and not one of {}", known.join(", ")));
+            bad(path, format!("`{path}` is `{value}`; it must be one of {}", known.join(", ")));
         }
     };
     word("multi_step_reward_strategy", manifest.multi_step_reward_strategy.as_ref(), &["mean", "final"]);
@@ -96,7 +96,7 @@ fn timeouts(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let unusable = |seconds: f64| !seconds.is_finite() || seconds <= 0.0;
     rows.into_iter()
         .filter(|(_, seconds)| seconds.is_some_and(unusable))
-        .map(|(path, _)| at_key(subject, path, format!("`{path}` is no positive number of seconds")))
+        .map(|(path, _)| at_key(subject, path, format!("`{path}` must be a positive number of seconds")))
         .collect()
 }
 
@@ -107,7 +107,7 @@ fn steps(subject: &Subject<'_>) -> Vec<RuleMatch> {
         let path = format!("steps[{index}].name");
         let portable = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
         if step.name.is_empty() || step.name.starts_with('.') || !step.name.chars().all(portable) {
-            matches.push(at_key(subject, &path, format!("the step name `{}` is no folder name", step.name)));
+            matches.push(at_key(subject, &path, format!("the step name `{}` is not a valid folder name", step.name)));
         }
         if !seen.insert(step.name.to_lowercase()) {
             matches.push(at_key(subject, &path, format!("two steps are called `{}`", step.name)));
@@ -180,7 +180,7 @@ pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleM
             matches.push(at_key(
                 subject,
                 path,
-                format!("the artifact `{inner}` lies in the artifact `{outer}`"),
+                format!("the artifact `{inner}` is inside the artifact `{outer}`"),
             ));
         }
     }

@@ -21,7 +21,7 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
             Ok(context) => context,
             Err(error) => {
                 let line = u32::try_from(error.line).unwrap_or(u32::MAX);
-                let message = format!("`{}` is no pattern, so the build ends here", error.pattern);
+                let message = format!("`{}` is not a valid pattern, so the build fails here", error.pattern);
                 matches.push(RuleMatch::at(&format!("{folder}{}", error.file), line, message));
                 continue;
             }

@@ -98,7 +98,7 @@ fn is_shell(path: &str, text: &str) -> bool {
 fn carriage_return(text: &str, start: Start) -> Option<(u32, &'static str)> {
     let first = text.split('\n').next().unwrap_or_default();
     if start == Start::Itself && first.starts_with("#!") && first.ends_with('\r') {
-        return Some((1, "the first line ends with a carriage return, so that no interpreter is found"));
+        return Some((1, "the first line ends with a carriage return, so the interpreter is not found"));
     }
     if !is_shell("x.sh", text) || !text.contains("\r\n") {
         return None;
@@ -115,7 +115,7 @@ fn carriage_return(text: &str, start: Start) -> Option<(u32, &'static str)> {
         let breaks = line.ends_with("\r\n") && !line.trim().is_empty() && !line.trim_start().starts_with('#');
         if breaks && !data.iter().any(|range| range.contains(&end)) {
             let message =
-                "the line ends with a carriage return, which the shell takes as a part of the command";
+                "the line ends with a carriage return, which the shell reads as part of the command";
             return Some((line_of(text, at), message));
         }
         at += line.len();

@@ -22,7 +22,7 @@ pub(in crate::lint) fn few_checks(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if checks >= least {
         return Vec::new();
     }
-    let message = format!("{checks} checks; a verifier needs at least {least}");
+    let message = format!("{checks} checks; at least {least} are needed");
     vec![RuleMatch::whole("tests/test_outputs.py", message)]
 }
 

@@ -52,7 +52,7 @@ fn missing_test(subject: &Subject<'_>) -> Option<RuleMatch> {
     let without = steps.map(|step| format!("steps/{}/tests", step.name)).find(|folder| !present(folder));
     let missing = if subject.stepwise() { without } else { Some("tests".to_owned()) };
     let missing = missing.filter(|_| !present("tests") && !verifier_image)?;
-    Some(RuleMatch::whole(&format!("{missing}/test.sh"), "missing, so nothing can be verified"))
+    Some(RuleMatch::whole(&format!("{missing}/test.sh"), "missing, so solutions cannot be verified"))
 }
 
 pub(in crate::lint) fn symbolic_link(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -69,5 +69,5 @@ pub(in crate::lint) fn prior_trajectory(subject: &Subject<'_>) -> Vec<RuleMatch>
     if subject.files.get("trajectory.json").is_none() {
         return Vec::new();
     }
-    vec![RuleMatch::whole("trajectory.json", "Harbor loads it as earlier context, at which most agents fail")]
+    vec![RuleMatch::whole("trajectory.json", "Harbor loads it as earlier context of the agent, and most agents then fail")]
 }

@@ -98,7 +98,7 @@ pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<RuleMatch> {
             let image = words.next().unwrap_or_default();
             let known = image == "scratch" || image.contains('$') || stages.contains(image);
             if !known && !image.contains("@sha256:") {
-                matches.push(RuleMatch::at(file, from.line, format!("`{image}` is not named by digest")));
+                matches.push(RuleMatch::at(file, from.line, format!("`{image}` is not pinned by digest")));
             }
             stages.extend(words.nth(1));
         }
@@ -106,7 +106,7 @@ pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if let Some(image) = subject.environment().and_then(|environment| environment.docker_image.as_deref())
         && !image.contains("@sha256:")
     {
-        let message = format!("`{image}` is not named by digest");
+        let message = format!("`{image}` is not pinned by digest");
         matches.push(super::config::at_key(subject, "environment.docker_image", message));
     }
     matches
@@ -128,7 +128,7 @@ pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<RuleMatch> 
         for words in apt_installs(&script) {
             let pinned = words.iter().find(|word| is_versioned(word));
             if let Some(pinned) = pinned {
-                let message = format!("`{pinned}` will be gone from the archive some day");
+                let message = format!("`{pinned}` will disappear from Debian's archive");
                 matches.push(RuleMatch::at(&file, line, message));
             }
         }

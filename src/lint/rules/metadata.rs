@@ -39,7 +39,7 @@ pub(in crate::lint) fn timeout(subject: &Subject<'_>) -> Vec<RuleMatch> {
     rows.into_iter()
         .filter_map(|(path, seconds)| Some((path, seconds.filter(|seconds| *seconds > LONGEST_SECONDS)?)))
         .map(|(path, seconds)| {
-            at_key(subject, path, format!("`{path}` is {seconds} s, more than {LONGEST_SECONDS} s"))
+            at_key(subject, path, format!("`{path}` is {seconds} s; the limit is {LONGEST_SECONDS} s"))
         })
         .collect()
 }
@@ -51,7 +51,7 @@ pub(in crate::lint) fn no_agent_timeout(subject: &Subject<'_>) -> Vec<RuleMatch>
     if given.any(|agent| agent.timeout_sec.is_some()) {
         return Vec::new();
     }
-    vec![at_key(subject, "agent", "no `agent.timeout_sec`: Harbor lets the solver run for ever")]
+    vec![at_key(subject, "agent", "no `agent.timeout_sec`: Harbor lets the solver run without a limit")]
 }
 
 pub(in crate::lint) fn gpu_types(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -80,7 +80,7 @@ pub(in crate::lint) fn package_name(subject: &Subject<'_>) -> Vec<RuleMatch> {
     match name {
         None => vec![at_key(subject, "task", "no `task.name`: the task cannot be published")],
         Some(name) if name.rsplit('/').next() != Some(subject.name) => {
-            let message = format!("`task.name` is `{name}`, and the folder is called `{}`", subject.name);
+            let message = format!("`task.name` is `{name}`, but the folder is called `{}`", subject.name);
             vec![at_key(subject, "task.name", message)]
         }
         Some(_) => Vec::new(),
@@ -91,5 +91,5 @@ pub(in crate::lint) fn windows(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if subject.environment().and_then(|environment| environment.os.as_deref()) != Some("windows") {
         return Vec::new();
     }
-    vec![at_key(subject, "environment.os", "the task wants Windows containers")]
+    vec![at_key(subject, "environment.os", "the task needs Windows containers")]
 }

@@ -99,7 +99,7 @@ fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> 
     for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".sh")) {
         for (line, words) in commands(text) {
             if let Some(name) = runs_any(&words, table) {
-                matches.push(RuleMatch::at(path, line, format!("`{name}` {what} when the work is judged")));
+                matches.push(RuleMatch::at(path, line, format!("`{name}` {what} while the tests run")));
             }
         }
     }
@@ -110,7 +110,7 @@ fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> 
                     matches.push(RuleMatch::at(
                         path,
                         call.line,
-                        format!("`{name}` {what} when the work is judged"),
+                        format!("`{name}` {what} while the tests run"),
                     ));
                 }
             }
@@ -121,11 +121,11 @@ fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> 
 }
 
 pub(in crate::lint) fn verifier_download(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let mut matches = in_verifier(subject, &DOWNLOADS, "fetches something");
+    let mut matches = in_verifier(subject, &DOWNLOADS, "downloads something");
     for python in shell::pythons(subject.texts(in_tests)) {
         let fetches = module(&python.text).fetches.into_iter();
         matches.extend(fetches.filter(|fetch| fetch.url.is_none_or(is_remote)).map(|fetch| {
-            let message = format!("`{}` fetches something when the work is judged", fetch.call);
+            let message = format!("`{}` downloads something while the tests run", fetch.call);
             RuleMatch::at(python.file, python.before + fetch.line, message)
         }));
     }
@@ -168,7 +168,7 @@ pub(in crate::lint) fn trial_fetch(subject: &Subject<'_>) -> Vec<RuleMatch> {
             let names_url = || words.iter().any(|word| word.contains("://") || word.starts_with("git@"));
             let asks_only = matches!(called(&words), Some(("curl" | "wget" | "git", _))) && !names_url();
             if found && !asks_only {
-                matches.push(RuleMatch::at(path, line, "the reference fetches something"));
+                matches.push(RuleMatch::at(path, line, "the reference downloads something"));
             }
         }
     }
@@ -192,7 +192,7 @@ pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<RuleMatch> 
                 matches.push(RuleMatch::at(
                     path,
                     line,
-                    format!("`{package}` is installed in whatever version is newest"),
+                    format!("`{package}` is installed in its newest version"),
                 ));
             }
         }

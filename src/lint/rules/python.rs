@@ -48,7 +48,7 @@ pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<RuleMatch> {
             .collect();
         if let Some(first) = weak.first().filter(|_| weak.len() * 2 > asserting.len()) {
             let message =
-                format!("{} of {} checks only ask whether something exists", weak.len(), asserting.len());
+                format!("{} of {} checks only test that something exists", weak.len(), asserting.len());
             matches.push(RuleMatch::at(path, first.line, message));
         }
     }
@@ -130,7 +130,7 @@ pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<RuleMatch> {
         for function in module(text).functions {
             // One finding per function is enough.
             matches.extend(function.swallowed.first().map(|line| {
-                RuleMatch::at(path, *line, "an assertion's failure is caught, and the check goes on")
+                RuleMatch::at(path, *line, "a failed assertion is caught, and the check continues")
             }));
         }
     }
@@ -145,7 +145,7 @@ pub(in crate::lint) fn lenient_zip(subject: &Subject<'_>) -> Vec<RuleMatch> {
             RuleMatch::at(
                 path,
                 line,
-                "`zip` ends with the shorter list, and compares nothing with an empty one",
+                "`zip` stops at the shorter list, and compares nothing if one is empty",
             )
         }));
     }

@@ -26,7 +26,7 @@ pub(in crate::lint) fn restored_tests(subject: &Subject<'_>) -> Vec<RuleMatch> {
 fn restores(commands: &[Command]) -> impl Iterator<Item = (u32, String)> {
     commands.iter().filter_map(|command| {
         let from = restored_from(command)?;
-        let message = format!("git restores files from {from}, which a solver can move by a commit");
+        let message = format!("git restores files from {from}, which a solver can change by a commit");
         Some((command.line, message))
     })
 }

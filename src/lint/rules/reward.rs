@@ -28,7 +28,7 @@ pub(in crate::lint) fn reward_json(subject: &Subject<'_>) -> Vec<RuleMatch> {
 }
 
 fn message(why: &str) -> String {
-    format!("reward.json has {why}: Harbor reads it before reward.txt, and takes nothing but numbers")
+    format!("reward.json has {why}: Harbor reads it before reward.txt, and accepts only numbers")
 }
 
 /// The JSON that a command writes to the reward file.

@@ -104,7 +104,7 @@ pub(in crate::lint) fn masked_exit(subject: &Subject<'_>) -> Vec<RuleMatch> {
     for (path, _, shell) in verifiers(subject) {
         for command in shell.commands.iter().filter(|command| command.asked && shell.runs_tests(command)) {
             let message = match command.status {
-                Status::Discarded => "`|| true` hides the status that `$?` is asked for below",
+                Status::Discarded => "`|| true` hides the status that `$?` reads below",
                 Status::Piped if !shell.has_pipefail() && !asks_pipestatus(subject, path) => {
                     "`$?` below is the status of the last command of the pipeline, not of the tests"
                 }
@@ -148,7 +148,7 @@ pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<RuleMatc
                 && commands.iter().all(|command| PLAIN.contains(&command.name()))
                 && text.contains('>')
         })
-        .map(|(path, _)| RuleMatch::whole(path, "only writes fixed text; nothing is computed"))
+        .map(|(path, _)| RuleMatch::whole(path, "only writes fixed text, and computes nothing"))
         .collect()
 }
 

@@ -33,7 +33,7 @@ pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if idle {
         return Vec::new();
     }
-    let message = "no harness runs the CMD of the image: what it starts or prepares is not there";
+    let message = "no harness runs the CMD of the image, so what it starts or prepares is missing";
     vec![RuleMatch::at(DOCKERFILE, command.line, message)]
 }
 
@@ -54,7 +54,7 @@ pub(in crate::lint) fn image_and_dockerfile(subject: &Subject<'_>) -> Vec<RuleMa
         let instructions = instructions(text);
         let same = instructions.iter().all(|one| one.word == "FROM" && one.rest == image);
         if !same {
-            let message = format!("`docker_image` names `{image}`, so that {file} is not built");
+            let message = format!("`docker_image` names `{image}`, so {file} is not built");
             matches.push(at_key(subject, key, message));
         }
     }
@@ -73,7 +73,7 @@ pub(in crate::lint) fn compose_name(subject: &Subject<'_>) -> Vec<RuleMatch> {
             let path = format!("{folder}/{name}");
             if subject.files.get(&path).is_some() {
                 let message =
-                    format!("Harbor reads {folder}/docker-compose.yaml only, so that {path} has no effect");
+                    format!("Harbor reads only {folder}/docker-compose.yaml, so {path} has no effect");
                 matches.push(RuleMatch::whole(&path, message));
             }
         }

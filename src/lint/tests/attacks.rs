@@ -24,13 +24,13 @@ fn invalid_attack_files_are_refused() {
     check("D-02-x.toml", "id = 1", "invalid type");
     check("D-02-x.toml", &head("kind = 'execute'\nmood = 1"), "unknown field `mood`");
     check("D-02-x.toml", &head("kind = 'dance'"), "unknown variant `dance`");
-    check("D-03-x.toml", &head(EXECUTE), "the file is not called `D-02-SLUG.toml`");
-    check("D-02.toml", &head(EXECUTE), "the file is not called");
+    check("D-03-x.toml", &head(EXECUTE), "the file's name must have the form `D-02-SLUG.toml`");
+    check("D-02.toml", &head(EXECUTE), "the file's name must have the form");
     check("D-02-x.toml", &head(EXECUTE).replace("D-02", "D-2"), "not such as `D-02`");
     check("D-02-x.toml", &head("kind = 'execute'\nscript = 'x'"), "says what it `plants`");
-    check("D-02-x.toml", &head("kind = 'execute'"), "`execute` goes with `script` alone");
-    check("D-02-x.toml", &head("kind = 'scan'"), "`scan` goes with `[[scan]]`");
-    check("D-02-x.toml", &head("kind = 'scan'\nalone = true"), "`alone` goes with `execute`");
+    check("D-02-x.toml", &head("kind = 'execute'"), "kind `execute` needs `script`, and neither `scan` nor `trace`");
+    check("D-02-x.toml", &head("kind = 'scan'"), "kind `scan` needs `[[scan]]`");
+    check("D-02-x.toml", &head("kind = 'scan'\nalone = true"), "`alone` is only for kind `execute`");
     check(
         "D-02-x.toml",
         &head(&format!("{EXECUTE}alone = 'elsewhere'")),
@@ -39,7 +39,7 @@ fn invalid_attack_files_are_refused() {
     check(
         "D-02-x.toml",
         &head("kind = 'scan'\n[[trace]]\npattern = 'x'\nmessage = ''"),
-        "`scan` goes with `[[scan]]`",
+        "kind `scan` needs `[[scan]]`",
     );
     check(
         "D-02-x.toml",

@@ -75,7 +75,7 @@ fn drafts_need_checks_and_wrong_solutions() {
     };
     let enough = ["a", "b", "c", "d", "e", "f", "g", "h"];
     check(&enough, 3, &[]);
-    check(&enough[..7], 3, &["tests/test_outputs.py few-checks 7 checks; a verifier needs at least 8"]);
+    check(&enough[..7], 3, &["tests/test_outputs.py few-checks 7 checks; at least 8 are needed"]);
     check(&enough, 2, &["recipe.toml few-wrong-solutions 2 known wrong solutions; at least 3 are needed"]);
     let twice = ["a", "b", "c", "d", "e", "f", "g", "a"];
     check(&twice, 3, &["tests/test_outputs.py same-check-twice `a` is defined twice"]);

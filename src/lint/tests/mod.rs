@@ -178,7 +178,7 @@ fn invalid_rule_files_are_refused() {
     check("severity = 'bad'", "unknown variant `bad`");
     check(&format!("{rest}mood = 1"), "unknown field `mood`");
     check(&format!("{rest}files = 'a'\nforbid = '('"), "regex parse error");
-    check(&format!("{rest}files = 'a'\nforbid = 'b'\nrequire = 'c'"), "either `forbid` or `require`");
-    check(&format!("{rest}files = 'a'"), "goes with one of");
+    check(&format!("{rest}files = 'a'\nforbid = 'b'\nrequire = 'c'"), "`forbid` or `require`, not both");
+    check(&format!("{rest}files = 'a'"), "needs one of");
     check(rest, "has a function for");
 }

@@ -49,8 +49,8 @@ pub(super) const ROWS: &[Row] = &[
             ("tests/pristine/app/test_x.py", "import os\nos.system('/app/x')\n"),
         ],
         &[
-            "tests/helper.py:3 `os.system` runs code of the solver's beside the tests",
-            "tests/test_outputs.py:3 `subprocess.run` runs code of the solver's beside the tests",
+            "tests/helper.py:3 `os.system` runs the solver's code as the user of the tests",
+            "tests/test_outputs.py:3 `subprocess.run` runs the solver's code as the user of the tests",
         ],
     ),
     row(
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
                 "import subprocess\nsubprocess.run(['bash', '/app/x'])\nsubprocess.run(['bash', '/srv/shop/x'])\nsubprocess.run(['/usr/bin/git'])\n",
             ),
         ],
-        &["tests/test_outputs.py:3 `subprocess.run` runs code of the solver's beside the tests"],
+        &["tests/test_outputs.py:3 `subprocess.run` runs the solver's code as the user of the tests"],
     ),
     row(
         "unscaled-time-limit",
@@ -75,13 +75,13 @@ pub(super) const ROWS: &[Row] = &[
              start = time.monotonic()\nrun(x)\ntook = time.monotonic() - start\nassert took < 2\nassert (time.time() - start) <= 3\n@pytest.mark.timeout(5)\n",
         )],
         &[
-            "tests/test_outputs.py:2 a limit of 5 s is met on a busy machine",
-            "tests/test_outputs.py:3 a limit of 2.5 s is met on a busy machine",
-            "tests/test_outputs.py:6 a limit of 5 s is met on a busy machine",
-            "tests/test_outputs.py:9 a limit of 3 s is met on a busy machine",
-            "tests/test_outputs.py:13 an upper bound of a measured time is met on a busy machine",
-            "tests/test_outputs.py:14 an upper bound of a measured time is met on a busy machine",
-            "tests/test_outputs.py:15 a limit of 5 s is met on a busy machine",
+            "tests/test_outputs.py:2 a right solution can fail by a limit of 5 s on a busy machine",
+            "tests/test_outputs.py:3 a right solution can fail by a limit of 2.5 s on a busy machine",
+            "tests/test_outputs.py:6 a right solution can fail by a limit of 5 s on a busy machine",
+            "tests/test_outputs.py:9 a right solution can fail by a limit of 3 s on a busy machine",
+            "tests/test_outputs.py:13 a right solution can fail by an upper bound of a measured time on a busy machine",
+            "tests/test_outputs.py:14 a right solution can fail by an upper bound of a measured time on a busy machine",
+            "tests/test_outputs.py:15 a right solution can fail by a limit of 5 s on a busy machine",
         ],
     ),
     row(
@@ -101,9 +101,9 @@ pub(super) const ROWS: &[Row] = &[
             "timeout 5 /app/run\nif ! timeout -k 1 -s KILL 3s ./a; then\n/usr/bin/timeout --signal=TERM 0.5 b\n",
         )],
         &[
-            "tests/test.sh:1 a limit of 5 s is met on a busy machine",
-            "tests/test.sh:2 a limit of 3 s is met on a busy machine",
-            "tests/test.sh:3 a limit of 0.5 s is met on a busy machine",
+            "tests/test.sh:1 a right solution can fail by a limit of 5 s on a busy machine",
+            "tests/test.sh:2 a right solution can fail by a limit of 3 s on a busy machine",
+            "tests/test.sh:3 a right solution can fail by a limit of 0.5 s on a busy machine",
         ],
     ),
     row(
@@ -149,7 +149,7 @@ pub(super) const ROWS: &[Row] = &[
             TEST,
             "def test_a():\n    assert Path('a').is_file(), 'in it is nothing'\ndef test_b():\n    check(1)\n    assert p.exists()\ndef test_c():\n    assert not os.path.isfile('c')\n",
         )],
-        &["tests/test_outputs.py:1 2 of 3 checks only ask whether something exists"],
+        &["tests/test_outputs.py:1 2 of 3 checks only test that something exists"],
     ),
     row("few-asserts", &[(TEST, "assert a\nassert b\nassert(c)\n")], &[]),
     row("few-asserts", &[], &[]),
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[Row] = &[
             TEST,
             "def test_a():\n    try:\n        assert a\n    except (KeyError, Exception):\n        print('no')\n        pass\n    else:\n        b()\n",
         )],
-        &["tests/test_outputs.py:2 an assertion's failure is caught, and the check goes on"],
+        &["tests/test_outputs.py:2 a failed assertion is caught, and the check continues"],
     ),
     row("verifier-imports-reference", &[(TEST, "from solutions import x\nopen('/app/solution/x')\n")], &[]),
     row(
@@ -235,8 +235,8 @@ pub(super) const ROWS: &[Row] = &[
         "unsorted-listing",
         &[(TEST, "assert os.listdir('a') == ['b']\nassert ['a'] == [x.name for x in p.iterdir()]\n")],
         &[
-            "tests/test_outputs.py:1 a listing is compared in the order of the file system",
-            "tests/test_outputs.py:2 a listing is compared in the order of the file system",
+            "tests/test_outputs.py:1 a listing of files is compared in the file system's order",
+            "tests/test_outputs.py:2 a listing of files is compared in the file system's order",
         ],
     ),
     row("address-space-limit", &[(SCRIPT, "ulimit -n 10\n# ulimit -v 1\n")], &[]),
@@ -255,7 +255,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "integrity-only-tests",
         &[(SCRIPT, "md5sum -c sums\n")],
-        &["tests/test.sh:1 a list of checksums stands for tests"],
+        &["tests/test.sh:1 the tests compare a list of checksums"],
     ),
     row("no-reward-written", &[], &[]),
     row(
@@ -268,7 +268,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "hardcoded-solution",
         &[(SOLVE, "#!/bin/bash\nset -e\ncat > /app/out.csv <<'E'\nsort\nE\n")],
-        &["solution/solve.sh only writes fixed text; nothing is computed"],
+        &["solution/solve.sh only writes fixed text, and computes nothing"],
     ),
     row(
         "unpinned-python-dependency",
@@ -288,9 +288,9 @@ pub(super) const ROWS: &[Row] = &[
             (SCRIPT, "uvx pytest\nuv add a\n"),
         ],
         &[
-            "environment/Dockerfile:2 `b>=2` is installed in whatever version is newest",
-            "tests/test.sh:1 `pytest` is installed in whatever version is newest",
-            "tests/test.sh:2 `a` is installed in whatever version is newest",
+            "environment/Dockerfile:2 `b>=2` is installed in its newest version",
+            "tests/test.sh:1 `pytest` is installed in its newest version",
+            "tests/test.sh:2 `a` is installed in its newest version",
         ],
     ),
     row(
@@ -364,8 +364,8 @@ pub(super) const ROWS: &[Row] = &[
             "def helper(x, y):\n    return all(a == b for a, b in zip(x, y))\ndef test_a():\n    for a, b in zip(\n        x,  # got\n        y,\n        strict_=1,\n    ):\n        assert a == b\n",
         )],
         &[
-            "tests/test_outputs.py:2 `zip` ends with the shorter list, and compares nothing with an empty one",
-            "tests/test_outputs.py:4 `zip` ends with the shorter list, and compares nothing with an empty one",
+            "tests/test_outputs.py:2 `zip` stops at the shorter list, and compares nothing if one is empty",
+            "tests/test_outputs.py:4 `zip` stops at the shorter list, and compares nothing if one is empty",
         ],
     ),
 ];

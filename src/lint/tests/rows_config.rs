@@ -15,8 +15,8 @@ pub(super) const ROWS: &[Row] = &[
         )],
         &[
             "task.toml:5 `memory` = \"2G\" conflicts with `memory_mb` = 1, which holds; Harbor refuses the task",
-            "task.toml:2 `task.name` is `plain`, and not such as `organisation/name`",
-            "task.toml:4 `environment.network_mode` is `none`, and not one of public, no-network, allowlist",
+            "task.toml:2 `task.name` is `plain`; it must have the form `organisation/name`",
+            "task.toml:4 `environment.network_mode` is `none`; it must be one of public, no-network, allowlist",
         ],
     ),
     row(
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         )],
         &[
             "task.toml:4 `agent.allowed_hosts` without `network_mode = \"allowlist\"`",
-            "task.toml:3 `agent.timeout_sec` is no positive number of seconds",
+            "task.toml:3 `agent.timeout_sec` must be a positive number of seconds",
             "task.toml:8 two steps are called `A`",
             "task.toml:1 the artifact `/app/../x` has `..` in its path",
             "task.toml:1 an artifact without `source`",
@@ -71,8 +71,8 @@ pub(super) const ROWS: &[Row] = &[
         "overlapping-artifacts",
         &[(TOML, "artifacts = [\"/app/x\", \"/app/\", { source = \"/app\" }]\n")],
         &[
-            "task.toml:1 the artifact `/app/x` lies in the artifact `/app`",
-            "task.toml:1 the artifact `/app` lies in the artifact `/app`",
+            "task.toml:1 the artifact `/app/x` is inside the artifact `/app`",
+            "task.toml:1 the artifact `/app` is inside the artifact `/app`",
         ],
     ),
     row("host-variable", &[(TOML, "[environment.env]\nA = \"${B:-1}\"\nC = \"$D\"\n")], &[]),
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "no-agent-timeout",
         &[(TOML, "schema_version = \"1.4\"\n")],
-        &["task.toml no `agent.timeout_sec`: Harbor lets the solver run for ever"],
+        &["task.toml no `agent.timeout_sec`: Harbor lets the solver run without a limit"],
     ),
     row("task-timeout", &[], &[]),
     row(
@@ -121,13 +121,13 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "task-package-name",
         &[(TOML, "task.name = \"org/other\"\n")],
-        &["task.toml:1 `task.name` is `org/other`, and the folder is called `a-task`"],
+        &["task.toml:1 `task.name` is `org/other`, but the folder is called `a-task`"],
     ),
     row("windows-task", &[(TOML, "environment.os = \"linux\"\n")], &[]),
     row(
         "windows-task",
         &[(TOML, "environment.os = \"windows\"\n")],
-        &["task.toml:1 the task wants Windows containers"],
+        &["task.toml:1 the task needs Windows containers"],
     ),
     row("invalid-task-files", &[("link:tests/x", "")], &[]),
     row("invalid-task-files", &[("tests/test.sh", GONE), ("tests/Dockerfile", "FROM x\n")], &[]),
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         &[
             "instruction.md empty",
-            "tests/test.sh missing, so nothing can be verified",
+            "tests/test.sh missing, so solutions cannot be verified",
             "environment/Dockerfile missing, and `environment.docker_image` names no image",
             "solution/x a symbolic link that leads out of the task, or nowhere",
         ],
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "prior-trajectory",
         &[("trajectory.json", "{}")],
-        &["trajectory.json Harbor loads it as earlier context, at which most agents fail"],
+        &["trajectory.json Harbor loads it as earlier context of the agent, and most agents then fail"],
     ),
     row("task-slug", &[("name:one-two-three", "")], &[]),
     row(
@@ -224,7 +224,7 @@ pub(super) const ROWS: &[Row] = &[
         "test-file-references",
         &[(TEST, "\nx = open('/app/report.json')\n"), ("solution/solve.sh", "echo > /app/report.json\n")],
         &[
-            "tests/test_outputs.py:2 `/app/report.json` is written and judged, but the instruction does not name it",
+            "tests/test_outputs.py:2 the reference writes `/app/report.json` and the tests read it, but the instruction does not name it",
         ],
     ),
 ];

@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "copy-source",
         &[("environment/.dockerignore", "a\n[b\n")],
-        &["environment/.dockerignore:2 `[b` is no pattern, so the build ends here"],
+        &["environment/.dockerignore:2 `[b` is not a valid pattern, so the build fails here"],
     ),
     row(
         "copy-source",
@@ -114,12 +114,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "unpinned-image",
         &[(DOCKERFILE, "FROM x:1\n")],
-        &["environment/Dockerfile:1 `x:1` is not named by digest"],
+        &["environment/Dockerfile:1 `x:1` is not pinned by digest"],
     ),
     row(
         "unpinned-image",
         &[(DOCKERFILE, "FROM x:1\n"), ("task.toml", "environment.docker_image = \"y\"\n")],
-        &["task.toml:1 `y` is not named by digest"],
+        &["task.toml:1 `y` is not pinned by digest"],
     ),
     row(
         "apt-version-pin",
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "apt-version-pin",
         &[(DOCKERFILE, "FROM x\nRUN apt-get update && \\\n  apt-get install -y \\\n  curl=7.88\n")],
-        &["environment/Dockerfile:2 `curl=7.88` will be gone from the archive some day"],
+        &["environment/Dockerfile:2 `curl=7.88` will disappear from Debian's archive"],
     ),
     row("apt-without-update", &[(DOCKERFILE, "FROM x\nRUN apt-get update && apt-get install -y a\n")], &[]),
     row(
@@ -210,7 +210,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "invalid-compose",
         &[(COMPOSE, "services:\n  app: {image: x}\n")],
-        &["environment/docker-compose.yaml:1 no service is called `main`, the one that the solver works in"],
+        &["environment/docker-compose.yaml:1 no service is called `main`; the solver works in that one"],
     ),
     row("compose-privileged", &[(COMPOSE, "services:\n  main:\n    privileged: false\n")], &[]),
     row(

@@ -14,13 +14,13 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "crlf-script",
         &[(SOLVE, "#!/bin/bash\r\n")],
-        &["solution/solve.sh:1 the first line ends with a carriage return, so that no interpreter is found"],
+        &["solution/solve.sh:1 the first line ends with a carriage return, so the interpreter is not found"],
     ),
     row(
         "crlf-script",
         &[(SCRIPT, "#!/bin/bash\n\r\n# a\r\necho a\r\n")],
         &[
-            "tests/test.sh:4 the line ends with a carriage return, which the shell takes as a part of the command",
+            "tests/test.sh:4 the line ends with a carriage return, which the shell reads as part of the command",
         ],
     ),
     // A helper, a helper of that helper, and a script that nothing starts.
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
             (SCRIPT, "#!/bin/bash\nif /tests/a.sh; then echo 1 > /logs/verifier/reward.txt; fi\n"),
             ("tests/a.sh", "#!/bin/bash\r\nexit 0\n"),
         ],
-        &["tests/a.sh:1 the first line ends with a carriage return, so that no interpreter is found"],
+        &["tests/a.sh:1 the first line ends with a carriage return, so the interpreter is not found"],
     ),
     row(
         "crlf-script",
@@ -53,8 +53,8 @@ pub(super) const ROWS: &[Row] = &[
             ("environment/start.py", "#!/usr/bin/env python3\r\nprint()\r\n"),
         ],
         &[
-            "environment/gen.sh:2 the line ends with a carriage return, which the shell takes as a part of the command",
-            "environment/start.py:1 the first line ends with a carriage return, so that no interpreter is found",
+            "environment/gen.sh:2 the line ends with a carriage return, which the shell reads as part of the command",
+            "environment/start.py:1 the first line ends with a carriage return, so the interpreter is not found",
         ],
     ),
     // The build converts the line ends. Text inside a script is data.
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[Row] = &[
             "if a; then\n  echo '{\"score\": 1.0, \"state\": \"pass\"}' > /logs/verifier/reward.json\nfi\n",
         )],
         &[
-            "tests/test.sh:2 reward.json has a text at `state`: Harbor reads it before reward.txt, and takes nothing but numbers",
+            "tests/test.sh:2 reward.json has a text at `state`: Harbor reads it before reward.txt, and accepts only numbers",
         ],
     ),
     row(
@@ -134,14 +134,14 @@ pub(super) const ROWS: &[Row] = &[
             "R=/logs/verifier/reward.json\ncat > \"$R\" <<EOF\n{\"reward\": $X, \"failures\": []}\nEOF\n",
         )],
         &[
-            "tests/test.sh:2 reward.json has a list at `failures`: Harbor reads it before reward.txt, and takes nothing but numbers",
+            "tests/test.sh:2 reward.json has a list at `failures`: Harbor reads it before reward.txt, and accepts only numbers",
         ],
     ),
     row(
         "reward-json",
         &[(TEST, "with open('/logs/verifier/reward.json', 'w') as f:\n    json.dump({'a': {}}, f)\n")],
         &[
-            "tests/test_outputs.py:2 reward.json has an object at `a`: Harbor reads it before reward.txt, and takes nothing but numbers",
+            "tests/test_outputs.py:2 reward.json has an object at `a`: Harbor reads it before reward.txt, and accepts only numbers",
         ],
     ),
     row(
@@ -159,7 +159,7 @@ pub(super) const ROWS: &[Row] = &[
             "python3 - \"$1\" <<'PY'\nimport json\njson.dump({'reward': 0.0, 'state': 'x'}, open('/logs/verifier/reward.json', 'w'))\nPY\npython3 -c \"print('{}')\" > /logs/verifier/reward.json\n",
         )],
         &[
-            "tests/test.sh:3 reward.json has a text at `state`: Harbor reads it before reward.txt, and takes nothing but numbers",
+            "tests/test.sh:3 reward.json has a text at `state`: Harbor reads it before reward.txt, and accepts only numbers",
         ],
     ),
     row(
@@ -169,13 +169,13 @@ pub(super) const ROWS: &[Row] = &[
             "cd /app && git checkout -q HEAD -- tests\ngit restore --source=HEAD --staged --worktree tests\ngit -C /app checkout .\ngit stash\ngit reset --hard\ngit show main:tests/a.py > /tmp/a.py\ngit restore tests\n",
         )],
         &[
-            "tests/test.sh:1 git restores files from `HEAD`, which a solver can move by a commit",
-            "tests/test.sh:2 git restores files from `HEAD`, which a solver can move by a commit",
-            "tests/test.sh:3 git restores files from the index, which a solver can move by a commit",
-            "tests/test.sh:4 git restores files from `HEAD`, which a solver can move by a commit",
-            "tests/test.sh:5 git restores files from `HEAD`, which a solver can move by a commit",
-            "tests/test.sh:6 git restores files from `main`, which a solver can move by a commit",
-            "tests/test.sh:7 git restores files from the index, which a solver can move by a commit",
+            "tests/test.sh:1 git restores files from `HEAD`, which a solver can change by a commit",
+            "tests/test.sh:2 git restores files from `HEAD`, which a solver can change by a commit",
+            "tests/test.sh:3 git restores files from the index, which a solver can change by a commit",
+            "tests/test.sh:4 git restores files from `HEAD`, which a solver can change by a commit",
+            "tests/test.sh:5 git restores files from `HEAD`, which a solver can change by a commit",
+            "tests/test.sh:6 git restores files from `main`, which a solver can change by a commit",
+            "tests/test.sh:7 git restores files from the index, which a solver can change by a commit",
         ],
     ),
     row(
@@ -186,7 +186,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "restored-tests",
         &[(TEST, "subprocess.run(['git', 'checkout', 'HEAD', '--', 'tests'])\n")],
-        &["tests/test_outputs.py:1 git restores files from `HEAD`, which a solver can move by a commit"],
+        &["tests/test_outputs.py:1 git restores files from `HEAD`, which a solver can change by a commit"],
     ),
     row(
         "restored-tests",
@@ -202,12 +202,12 @@ pub(super) const ROWS: &[Row] = &[
             (TOML, SEPARATE),
             (SCRIPT, "if [ \"$(cat /app/out.csv)\" = a ]; then echo 1 > /logs/verifier/reward.txt; fi\n"),
         ],
-        &["tests/test.sh:1 `/app/out.csv` is judged, but no artifact brings it to the verifier"],
+        &["tests/test.sh:1 the tests read `/app/out.csv`, but no artifact brings it to the verifier"],
     ),
     row(
         "unlisted-artifact",
         &[(TOML, SEPARATE), (TEST, "OUT = '/app/out.csv'\nIN = '/app/in.csv'\n")],
-        &["tests/test_outputs.py:1 `/app/out.csv` is judged, but no artifact brings it to the verifier"],
+        &["tests/test_outputs.py:1 the tests read `/app/out.csv`, but no artifact brings it to the verifier"],
     ),
     row("unlisted-artifact", &[(TOML, SHARED), (TEST, "OUT = '/app/out.csv'\n")], &[]),
     row(
@@ -230,14 +230,14 @@ pub(super) const ROWS: &[Row] = &[
         "image-command",
         &[(DOCKERFILE, "FROM x\nCMD [\"/bin/sh\", \"-c\", \"echo a > /app/db.txt; exec sleep infinity\"]\n")],
         &[
-            "environment/Dockerfile:2 no harness runs the CMD of the image: what it starts or prepares is not there",
+            "environment/Dockerfile:2 no harness runs the CMD of the image, so what it starts or prepares is missing",
         ],
     ),
     row(
         "image-command",
         &[(DOCKERFILE, "FROM x\nCMD python3 server.py\n")],
         &[
-            "environment/Dockerfile:2 no harness runs the CMD of the image: what it starts or prepares is not there",
+            "environment/Dockerfile:2 no harness runs the CMD of the image, so what it starts or prepares is missing",
         ],
     ),
     row("image-command", &[(DOCKERFILE, "FROM x AS a\nCMD ./a\nFROM y\nCMD [\"/bin/bash\"]\n")], &[]),
@@ -246,7 +246,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "image-and-dockerfile",
         &[(TOML, "environment.docker_image = \"y:1\"\n")],
-        &["task.toml:1 `docker_image` names `y:1`, so that environment/Dockerfile is not built"],
+        &["task.toml:1 `docker_image` names `y:1`, so environment/Dockerfile is not built"],
     ),
     row(
         "image-and-dockerfile",
@@ -264,7 +264,7 @@ pub(super) const ROWS: &[Row] = &[
         "compose-file-name",
         &[("environment/docker-compose.yml", "services: {}\n")],
         &[
-            "environment/docker-compose.yml Harbor reads environment/docker-compose.yaml only, so that environment/docker-compose.yml has no effect",
+            "environment/docker-compose.yml Harbor reads only environment/docker-compose.yaml, so environment/docker-compose.yml has no effect",
         ],
     ),
     row(
@@ -307,7 +307,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "masked-test-exit",
         &[(SCRIPT, "pytest /tests || true\nif [ $? -eq 0 ]; then x; fi\n")],
-        &["tests/test.sh:1 `|| true` hides the status that `$?` is asked for below"],
+        &["tests/test.sh:1 `|| true` hides the status that `$?` reads below"],
     ),
     row(
         "masked-test-exit",
@@ -367,9 +367,9 @@ pub(super) const ROWS: &[Row] = &[
         "trial-network-fetch",
         &[(SOLVE, "curl -L https://a.org/x\npip install y==1\ngit clone https://a.org/b\n")],
         &[
-            "solution/solve.sh:1 the reference fetches something",
-            "solution/solve.sh:2 the reference fetches something",
-            "solution/solve.sh:3 the reference fetches something",
+            "solution/solve.sh:1 the reference downloads something",
+            "solution/solve.sh:2 the reference downloads something",
+            "solution/solve.sh:3 the reference downloads something",
         ],
     ),
     row(
@@ -393,13 +393,13 @@ pub(super) const ROWS: &[Row] = &[
             ),
         ],
         &[
-            "tests/test.sh:1 `apt-get` installs something when the work is judged",
-            "tests/test.sh:2 `uvx` installs something when the work is judged",
-            "tests/test.sh:3 `uv` installs something when the work is judged",
-            "tests/test.sh:4 `uv` installs something when the work is judged",
-            "tests/test.sh:5 `pip` installs something when the work is judged",
-            "tests/test_outputs.py:1 `pip` installs something when the work is judged",
-            "tests/test_outputs.py:2 `pip` installs something when the work is judged",
+            "tests/test.sh:1 `apt-get` installs something while the tests run",
+            "tests/test.sh:2 `uvx` installs something while the tests run",
+            "tests/test.sh:3 `uv` installs something while the tests run",
+            "tests/test.sh:4 `uv` installs something while the tests run",
+            "tests/test.sh:5 `pip` installs something while the tests run",
+            "tests/test_outputs.py:1 `pip` installs something while the tests run",
+            "tests/test_outputs.py:2 `pip` installs something while the tests run",
         ],
     ),
     row(
@@ -426,12 +426,12 @@ pub(super) const ROWS: &[Row] = &[
             ),
         ],
         &[
-            "tests/test.sh:1 `curl` fetches something when the work is judged",
-            "tests/test.sh:2 `git` fetches something when the work is judged",
-            "tests/test_outputs.py:1 `wget` fetches something when the work is judged",
-            "tests/test_outputs.py:2 `urllib.request.urlopen` fetches something when the work is judged",
-            "tests/test_outputs.py:4 `requests.get` fetches something when the work is judged",
-            "tests/test_outputs.py:5 `nltk.download` fetches something when the work is judged",
+            "tests/test.sh:1 `curl` downloads something while the tests run",
+            "tests/test.sh:2 `git` downloads something while the tests run",
+            "tests/test_outputs.py:1 `wget` downloads something while the tests run",
+            "tests/test_outputs.py:2 `urllib.request.urlopen` downloads something while the tests run",
+            "tests/test_outputs.py:4 `requests.get` downloads something while the tests run",
+            "tests/test_outputs.py:5 `nltk.download` downloads something while the tests run",
         ],
     ),
 ];
