@@ -3,8 +3,8 @@
 use super::{Audit, AuditEntry, DomainAxes, SkillAxes, audit};
 use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, RecipeId, Scores, Seed, TaskAuthor};
 
-/// Two domains, one of them without tasks in [`audited`], which has a task of a third, undeclared
-/// domain.
+/// Two declared domains. In [`audited`] one of them has no tasks, and a task has a third,
+/// undeclared domain.
 pub(super) fn specs() -> Vec<DomainAxes> {
     let skill = |id: &str, operations: &[&str]| SkillAxes {
         id: id.to_owned(),

@@ -1,5 +1,5 @@
-//! What became of the blueprints that a model wrote: how many drafts each stage accepted, mended
-//! and gave up, and what was paid.
+//! The funnel: what became of the blueprints that a model wrote. It counts the drafts that each
+//! stage accepted, corrected and gave up, and the costs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::render::write_table;
 use crate::model::{AuthorStage, Band, BandRecord, StageVersion};
 
-/// Lost drafts that the text names.
+/// Most lost drafts that the text names.
 const SHOWN_LOST: usize = 40;
 
 /// A blueprint that a model wrote.
@@ -18,59 +18,59 @@ pub struct AuthoredEntry {
     pub task: String,
     /// In the order in which they were examined.
     pub versions: Vec<StageVersion>,
-    /// How solvers fared at it, where difficulty is measured.
+    /// Measured difficulty. Empty if it is not measured.
     pub bands: Vec<BandRecord>,
-    /// `None` while screening is not complete, or where there is no draft.
+    /// `None` while screening is not complete, or if there is no draft.
     pub certified: Option<bool>,
-    /// The stage that gave up, and the first line of what was wrong.
+    /// The stage that gave up, and the first line of the problem.
     pub lost: Option<(AuthorStage, String)>,
 }
 
-/// The ways of the drafts through the stages.
+/// How many drafts passed through the stages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Funnel {
     /// Blueprints whose authoring ended.
     pub ended: u32,
-    /// Those that no stage after feasibility had to mend, and that were certified.
+    /// Certified drafts that no stage after feasibility had to correct.
     pub first_pass: u32,
     pub certified: u32,
     pub stages: BTreeMap<AuthorStage, StageCount>,
-    /// Model calls by stage; `arbiter`: those that ask who is at fault; `blind`: all turns of blind
-    /// solvers.
+    /// Model calls by stage. `arbiter` counts the calls that ask who is at fault. `blind` counts
+    /// all turns of blind solvers.
     pub calls: BTreeMap<String, CallCount>,
-    /// Drafts by the band of difficulty in which they ended, where it is measured.
+    /// Drafts by their final band of difficulty, if it is measured.
     pub bands: BTreeMap<Band, u32>,
-    /// How often drafts were evolved.
+    /// Number of rewrites of drafts that were too easy or too hard.
     pub evolutions: u32,
-    /// Drafts that were given up, or rejected at the end, and why.
+    /// Drafts that were given up, or rejected at the end, and the reasons.
     pub lost: Vec<Lost>,
 }
 
-/// One stage.
+/// Counts of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageCount {
-    /// Drafts that reached it.
+    /// Drafts that reached the stage.
     pub reached: u32,
-    /// Of these, those whose first version was never sent back.
+    /// Of these, drafts whose first version was not sent back.
     pub first: u32,
-    /// Of these, those that were given up here.
+    /// Of these, drafts that were given up here.
     pub lost: u32,
     /// Versions that were sent back.
     pub repairs: u32,
 }
 
-/// Model calls of one stage, of all blueprints of the run folder.
+/// Model calls of one stage, over all blueprints of the run folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallCount {
-    /// Replies.
+    /// Number of replies.
     pub replies: u64,
-    /// As the servers report them.
+    /// Tokens as the servers report them.
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Charged, in 10⁻¹² US dollars, requests without a reply included.
+    /// Charges in 10⁻¹² US dollars, including requests without a reply.
     pub picodollars: u64,
 }
 
@@ -84,7 +84,7 @@ pub struct Lost {
 }
 
 impl CallCount {
-    /// Adds `other`.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: Self) {
         self.replies += other.replies;
         self.input_tokens += other.input_tokens;
@@ -97,14 +97,14 @@ impl CallCount {
     }
 }
 
-/// The row of [`Funnel::calls`] for the stage of a call site; `None` for calls that write no task.
+/// The row of [`Funnel::calls`] for the stage of a call site. `None` for calls that write no task.
 pub fn call_row(site_stage: &str) -> Option<&str> {
     let stage = site_stage.strip_prefix("author-")?;
-    // The arbiter's sites name the question too.
+    // The arbiter's sites also contain the question.
     Some(stage.split('/').next().unwrap_or(stage))
 }
 
-/// Counts `entries`. `None` where no model wrote anything.
+/// Counts `entries`. `None` if no model wrote anything.
 pub fn funnel(entries: &[AuthoredEntry], calls: BTreeMap<String, CallCount>) -> Option<Funnel> {
     if entries.is_empty() && calls.is_empty() {
         return None;
@@ -140,20 +140,20 @@ pub fn funnel(entries: &[AuthoredEntry], calls: BTreeMap<String, CallCount>) -> 
 }
 
 impl Funnel {
-    /// All calls.
+    /// The sum over all stages.
     pub fn total(&self) -> CallCount {
         let mut total = CallCount::default();
         self.calls.values().for_each(|calls| total.add(*calls));
         total
     }
 
-    /// Versions that were sent back, of all stages after feasibility.
+    /// Versions that were sent back, over all stages after feasibility.
     pub fn repairs(&self) -> u32 {
         let after = self.stages.iter().filter(|(stage, _)| **stage > AuthorStage::Feasibility);
         after.map(|(_, count)| count.repairs).sum()
     }
 
-    /// One line: yields and prices.
+    /// A summary in one line: yields and prices.
     pub fn line(&self) -> String {
         let share = |count: u32| format!("{count} of {}", self.ended);
         let total = self.total();
@@ -178,7 +178,7 @@ impl Funnel {
     }
 }
 
-/// The funnel as text.
+/// Appends the funnel as text.
 pub(super) fn section(out: &mut String, funnel: &Funnel) {
     let headings =
         ["stage", "reached", "first", "repairs", "lost", "replies", "tokens in", "tokens out", "dollars"];
@@ -215,7 +215,7 @@ pub(super) fn section(out: &mut String, funnel: &Funnel) {
         out.push_str(&format!("\ndifficulty: {}; {} evolutions\n", bands.join(", "), funnel.evolutions));
     }
     if !funnel.lost.is_empty() {
-        out.push_str(&format!("\ndrafts that became no certified task ({})\n", funnel.lost.len()));
+        out.push_str(&format!("\ndrafts that did not become certified tasks ({})\n", funnel.lost.len()));
         for Lost { task, stage, why } in funnel.lost.iter().take(SHOWN_LOST) {
             out.push_str(&format!("  {task}: {}: {why}\n", stage.as_str()));
         }
@@ -244,7 +244,7 @@ mod tests {
             lost,
         };
         let entries = [
-            // A second request is no repair of a draft.
+            // A second version of feasibility is no correction of a draft.
             entry(
                 "a",
                 &[(Idea, 1, 0), (Feasibility, 1, 1), (Feasibility, 2, 0), (Solution, 1, 0), (Checks, 1, 0)],

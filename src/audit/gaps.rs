@@ -1,4 +1,4 @@
-//! Empty and undeclared cells, by name.
+//! Gaps: empty cells and undeclared cells, by name.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,30 @@ use serde::{Deserialize, Serialize};
 use super::{Audit, DomainAudit, DomainAxes, Tally};
 use crate::model::{Difficulty, DomainId, EngineeringKind};
 
-/// A cell of one domain without tasks, certified tasks, solved tasks or a declaration.
+/// A cell of one domain without tasks, without certified tasks, without solved tasks, or without a
+/// declaration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
     pub state: GapState,
     pub domain: DomainId,
     pub axis: Axis,
-    /// The value on that axis; the domain's id for [`Axis::Domain`], `skill/operation` for
-    /// [`Axis::SkillOperation`].
+    /// The value on that axis. For [`Axis::Domain`] it is the domain's id. For
+    /// [`Axis::SkillOperation`] it is `skill/operation`.
     pub value: String,
 }
 
-/// The kind of a gap.
+/// Why a cell is a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapState {
-    /// Tasks have the value, but no spec declares it: a misspelt or outdated name.
+    /// Tasks have the value, but no spec declares it. The name may be misspelt or outdated.
     Undeclared,
-    /// The spec declares the value, and no task was planned.
+    /// The spec declares the value, but no task with it was planned.
     NeverPlanned,
-    /// Tasks were planned, and screening rejected every task that it finished.
+    /// Tasks were planned, but screening rejected all that it finished.
     NeverCertified,
-    /// Certified tasks were attempted, and no rollout passed.
+    /// Certified tasks were attempted, but no rollout passed.
     NeverSolved,
 }
 
@@ -51,7 +52,7 @@ impl GapState {
     pub const ALL: [Self; 4] =
         [Self::Undeclared, Self::NeverPlanned, Self::NeverCertified, Self::NeverSolved];
 
-    /// `None` for a cell without a gap, or whose tasks are not finished yet.
+    /// The state of a cell. `None` if it is no gap, or if its tasks are not finished yet.
     fn of(tally: &Tally) -> Option<Self> {
         if tally.planned == 0 {
             Some(Self::NeverPlanned)
@@ -71,7 +72,7 @@ pub(super) fn find(audit: &Audit, specs: &[DomainAxes]) -> Vec<Gap> {
     for (id, domain) in &audit.domains {
         match specs.iter().find(|spec| spec.id == *id) {
             None => gaps.push(gap(GapState::Undeclared, id, Axis::Domain, id.as_str())),
-            // One gap for the domain instead of one for each of its skills.
+            // Report one gap for the domain, not one for each of its skills.
             Some(_) if domain.total.planned == 0 => {
                 gaps.push(gap(GapState::NeverPlanned, id, Axis::Domain, id.as_str()));
             }
@@ -174,7 +175,8 @@ mod tests {
         expect.sort();
         check(vec![keys()], &expect);
 
-        // Attempted without success; rejected; not screened yet, which is no gap.
+        // A cell attempted without success; a rejected one; one that is not screened yet, which is
+        // no gap.
         let cell = [(Skill, "keys"), (Operation, "security"), (Kind, "bug-fix"), (Level, "easy")];
         for (certified, scored, state) in
             [(Some(true), 2, Some(NeverSolved)), (Some(false), 0, Some(NeverCertified)), (None, 0, None)]
@@ -203,7 +205,8 @@ mod tests {
         expect.sort();
         check(vec![keys(), odd], &expect);
 
-        // `database` has no task; then `replays` and `text-editing` have tasks, but none in common.
+        // First, `database` has no task. Then `replays` and `text-editing` have tasks, but none in
+        // common.
         let maps =
             fixture::entry("games", &["maps"], &["text-editing"], EngineeringKind::BugFix, Difficulty::Easy);
         let scores = fixture::entry(

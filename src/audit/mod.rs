@@ -1,8 +1,8 @@
-//! Coverage of a run: tasks planned, certified and solved along every axis, and the names of the
-//! empty cells.
+//! The audit: coverage of a run. It counts planned, certified and solved tasks along every axis,
+//! and names the empty cells.
 //!
-//! A pure function of blueprints, their results and the domain specs. Only the axes and two cross
-//! tables are counted, since nearly every cell of the full product would be zero.
+//! It is a pure function of blueprints, their results and the domain specs. It counts only the axes
+//! and two cross tables, because nearly every cell of the full product would be empty.
 
 mod funnel;
 mod gaps;
@@ -59,19 +59,19 @@ pub struct Audit {
     pub operations: BTreeMap<String, Tally>,
     pub kinds: BTreeMap<EngineeringKind, Tally>,
     pub difficulties: BTreeMap<Difficulty, Tally>,
-    /// Declared cells that are empty, and cells that no spec declares; by domain and axis.
+    /// Declared cells that are empty, and cells that no spec declares. Sorted by domain and axis.
     pub gaps: Vec<Gap>,
-    /// What became of the blueprints that a model wrote, if it wrote any.
+    /// What became of the blueprints that a model wrote. `None` if there are none.
     pub authoring: Option<Funnel>,
 }
 
-/// One domain along each axis, and two cross tables. Declared cells are present even when they are
-/// empty.
+/// One domain along each axis, and two cross tables. All declared cells are present, also empty
+/// ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DomainAudit {
     pub total: Tally,
-    /// Skill → operation → tasks that exercise both, where the skill declares the operation.
+    /// Skill → operation → tasks that exercise both. Only for operations that the skill declares.
     pub skills_by_operation: BTreeMap<String, BTreeMap<String, Tally>>,
     pub skills: BTreeMap<String, Tally>,
     pub operations: BTreeMap<String, Tally>,
@@ -84,7 +84,7 @@ pub struct DomainAudit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
-    /// Tasks planned.
+    /// Tasks that were planned.
     pub planned: u32,
     /// Tasks that screening certified.
     pub certified: u32,
@@ -112,7 +112,7 @@ impl Audit {
     /// The version that this build writes.
     pub const VERSION: u32 = 4;
 
-    /// Every cell that `specs` declare, empty.
+    /// An audit with every cell that `specs` declare, and all counts 0.
     fn empty(specs: &[DomainAxes]) -> Self {
         let domains: BTreeMap<_, _> =
             specs.iter().map(|spec| (spec.id.clone(), DomainAudit::empty(spec))).collect();
@@ -147,7 +147,7 @@ pub fn audit(entries: impl IntoIterator<Item = AuditEntry>, specs: &[DomainAxes]
 }
 
 impl DomainAudit {
-    /// Every cell that `spec` declares, empty.
+    /// A domain with every cell that `spec` declares, and all counts 0.
     fn empty(spec: &DomainAxes) -> Self {
         let empty_row =
             |operations: &[String]| operations.iter().map(|id| (id.clone(), Tally::default())).collect();
@@ -176,7 +176,8 @@ impl DomainAudit {
         for skill in &blueprint.skills {
             self.skills.entry(skill.clone()).or_default().count(entry);
             for operation in &blueprint.operations {
-                // Only declared operations: the task's other operations belong to its other skills.
+                // Count only the operations that the skill declares. The task's other operations
+                // belong to its other skills.
                 if let Some(cell) =
                     self.skills_by_operation.get_mut(skill).and_then(|row| row.get_mut(operation))
                 {
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(games.skills["maps"].planned, 2);
         assert_eq!(games.kinds[&EngineeringKind::BugFix].certified, 1);
         assert_eq!(games.kinds_by_difficulty[&EngineeringKind::FromScratch][&Difficulty::Easy].planned, 2);
-        // `scores` alone declares `database`, so the cell of `maps` does not exist.
+        // Only `scores` declares `database`, so `maps` has no such cell.
         assert_eq!(games.skills_by_operation["scores"]["database"].planned, 1);
         assert!(!games.skills_by_operation["maps"].contains_key("database"));
         assert_eq!(audit.operations["text-editing"].planned, 3);

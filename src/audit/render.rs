@@ -73,8 +73,7 @@ fn row<const N: usize>(value: &str, tally: &Tally, more: [String; N]) -> Vec<Str
     [value.to_owned()].into_iter().chain(tasks).chain(rollouts).chain(more).collect()
 }
 
-/// `3/15`: the number of declared values that have a planned task, and of all declared values.
-/// Empty for a domain without spec.
+/// E.g. `3/15`: 3 of 15 declared values have a planned task. Empty for a domain without a spec.
 fn reach(audit: &Audit, domain: &DomainId, axis: Axis, tallies: &BTreeMap<String, Tally>) -> String {
     let undeclared = |axis: Axis, value: &str| {
         let mut unknown =
@@ -115,7 +114,7 @@ fn write_gaps(out: &mut String, state: GapState, audit: &Audit) {
     }
 }
 
-/// The plural name of an axis's values; a domain itself has none.
+/// The plural name of an axis's values. `None` for the axis of domains.
 fn plural(axis: Axis) -> Option<&'static str> {
     match axis {
         Axis::Domain => None,
@@ -129,7 +128,7 @@ fn plural(axis: Axis) -> Option<&'static str> {
 
 /// Aligns the first column to the left, the others to the right.
 pub(super) fn write_table(out: &mut String, rows: &[Vec<String>]) {
-    // Names of domains come from files of others too.
+    // Names of domains may come from foreign files.
     let cells = |row: &Vec<String>| row.iter().map(|cell| one_line(cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

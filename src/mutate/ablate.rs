@@ -1,4 +1,4 @@
-//! Ablated solutions: the reference with one state-changing statement left out.
+//! Ablated solutions: the reference without one of its state-changing statements.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use super::check::{Checker, MOST_BYTES, step};
 use super::edit::{line_of, quoted};
 use super::language::Language;
 
-/// Characters of a statement that its author is shown: enough for a command of several lines.
-/// Heredocs are longer, and known by their beginning.
+/// Most characters of a statement that an author is shown. They are enough for a command of several
+/// lines. Heredocs are longer, but their beginning identifies them.
 const MOST_SHOWN: usize = 400;
 
 /// A script without one of its statements.
@@ -16,17 +16,18 @@ const MOST_SHOWN: usize = 400;
 pub struct Ablation {
     /// First line of the omitted statement, from 1.
     pub line: usize,
-    /// The beginning of the omitted statement, for names.
+    /// The beginning of the omitted statement, used in names.
     pub statement: String,
-    /// The omitted statement in one line, up to [`MOST_SHOWN`] characters of it, for authors.
+    /// The omitted statement in one line, for authors. At most [`MOST_SHOWN`] characters.
     pub whole: String,
     pub script: String,
 }
 
-/// `script` without each of its state-changing statements in turn, in text order: those at the top
-/// level, and those inside functions, loops and conditionals. Empty if there is only one, because
-/// omitting that means doing nothing, if the script is not bash, and if it is very long; of a long
-/// one, some are left out.
+/// For each state-changing statement of `script`, the script without it, in text order. Statements
+/// inside functions, loops and conditionals count too.
+///
+/// Empty if there is only one such statement, since omitting it means doing nothing. Also empty if
+/// the script is not bash, or is very long. Of a long script, some statements are skipped.
 pub fn ablations(script: &str) -> Vec<Ablation> {
     let dropped = if script.len() > MOST_BYTES { Vec::new() } else { bash::dropped_statements(script) };
     if dropped.len() < 2 {
@@ -52,7 +53,7 @@ pub fn ablations(script: &str) -> Vec<Ablation> {
         .collect()
 }
 
-/// `code` in one line, without its end if it is long.
+/// `code` in one line, cut if it is long.
 fn shown(code: &str) -> String {
     let whole = code.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     let mut text: String = whole.chars().take(MOST_SHOWN).collect();

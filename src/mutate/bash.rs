@@ -1,4 +1,4 @@
-//! Mutants of bash scripts, from the syntax tree. Embedded programs are mutated in their own
+//! Mutants of bash scripts, made from the syntax tree. Embedded programs are mutated in their own
 //! languages.
 
 use tree_sitter::Node;
@@ -16,14 +16,14 @@ use crate::syntax::{children, named_children, text_of};
 /// Commands whose arguments are messages for people.
 const SAYING: [&str; 3] = ["echo", "printf", "logger"];
 
-/// Commands that configure the shell itself: without them a script behaves the same unless
-/// something fails.
+/// Commands that configure the shell itself. Without them a script does the same, unless something
+/// fails.
 const SETTING_UP: [&str; 4] = ["set", "shopt", "umask", "trap"];
 
 /// Commands whose arguments are variable names.
 const NAMING: [&str; 6] = ["read", "local", "declare", "export", "unset", "getopts"];
 
-/// Commands whose first plain argument is a subcommand: replacing it only causes an error.
+/// Commands whose first plain argument is a subcommand. Replacing it would only cause an error.
 const WITH_COMMANDS: [&str; 12] = [
     "git",
     "go",
@@ -39,18 +39,19 @@ const WITH_COMMANDS: [&str; 12] = [
     "docker",
 ];
 
-/// Folders of a solution's own files; they are not part of the result.
+/// Folder of the solution's own files. They are not part of the result.
 const SOLUTION: &str = "/solution/";
 
 /// Redirection targets that discard output.
 const NOWHERE: [&str; 1] = ["/dev/null"];
 
-/// Paths of a script that others are replaced by: each path is compared with all of them.
+/// Most paths of a script that replace other paths. Each path is compared with all of them.
 const MOST_PATHS: usize = 500;
 
 const FUNCTION: &str = "function_definition";
 
-/// Every edit of `text`, unordered and not yet parsed. It is a program inside of `level` others.
+/// Every edit of `text`, unordered. Whether the result parses is not checked. `text` is nested in
+/// `level` other programs.
 pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
     let Some(tree) = Language::Bash.parse(text) else { return Vec::new() };
     let mut walk = Walk { text, level, paths: paths(tree.root_node(), text), found: Vec::new() };
@@ -58,8 +59,8 @@ pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
     walk.found
 }
 
-/// Edits that drop a statement of `text`, for each statement that changes state or is one of a
-/// tool's steps.
+/// Edits that remove a statement of `text`, one for each statement that changes state or is a step
+/// of a tool.
 pub(super) fn dropped_statements(text: &str) -> Vec<Edit> {
     let Some(tree) = Language::Bash.parse(text) else { return Vec::new() };
     let mut found = Vec::new();
@@ -76,7 +77,7 @@ pub(super) fn dropped_statements(text: &str) -> Vec<Edit> {
 struct Walk<'a> {
     text: &'a str,
     level: usize,
-    /// Words of the whole script that look like paths, without duplicates.
+    /// Words of the whole script that look like paths, each once.
     paths: Vec<&'a str>,
     found: Vec<Edit>,
 }
@@ -100,11 +101,11 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         for edit in &mut self.found[known..] {
-            // Embedded programs have set regions of their own.
+            // Embedded programs have already set regions of their own.
             edit.region = if edit.region == 0 { here } else { edit.region };
         }
         for child in children(node) {
-            // Parts of here-documents are edited in their own language.
+            // Here-documents are edited in their own language.
             if child.kind() != "heredoc_body" {
                 self.node(child, here);
             }
@@ -139,7 +140,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A text or path argument.
+    /// Edits of an argument that is text or a path.
     fn word(&mut self, node: Node<'a>, says: bool) {
         let text = text_of(node, self.text);
         match node.kind() {
@@ -171,7 +172,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Another path of the same kind from the script, or a path that does not exist.
+    /// Replaces a path by another path of the same kind in the script, or by one that does not
+    /// exist.
     fn path(&mut self, node: Node<'a>) {
         let text = text_of(node, self.text);
         let at = self.paths.iter().position(|path| *path == text);
@@ -240,7 +242,7 @@ impl<'a> Walk<'a> {
         );
     }
 
-    /// `if a` becomes `if ! a`, unless the condition contains an operator that can be inverted.
+    /// `if a` becomes `if ! a`, unless the condition has an operator that can be inverted.
     fn condition(&mut self, node: Node<'a>) {
         let Some(condition) = named_children(node).into_iter().next() else { return };
         if !matches!(condition.kind(), "command" | "pipeline") {
@@ -261,7 +263,7 @@ impl<'a> Walk<'a> {
             self.off_by_one(node);
             return;
         }
-        // `2` of `2>` is a file descriptor, not a number.
+        // The `2` of `2>` is a file descriptor.
         if node.parent().is_some_and(|parent| parent.kind() == "file_redirect") {
             return;
         }
@@ -272,7 +274,7 @@ impl<'a> Walk<'a> {
         self.value(node, Operator::OffByOne);
     }
 
-    /// One more, and one less.
+    /// The number plus 1, and minus 1.
     fn value(&mut self, node: Node<'a>, operator: Operator) {
         for by in [1, -1] {
             if let Some(other) = integer_plus(text_of(node, self.text), by) {
@@ -313,25 +315,26 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a path must have in common with one that takes its place: its ending, and whether it is the
-/// solution's own.
+/// The properties that a path and its replacement must share: the file ending, and whether the path
+/// belongs to the solution.
 fn kind(path: &str) -> (&str, bool) {
     (path.rsplit_once('.').map_or("", |(_, ending)| ending), path.starts_with(SOLUTION))
 }
 
-/// Whether a quoted word is part of a program that is passed on: words with an operator between
-/// them.
+/// Whether a quoted word looks like code, e.g. a program passed to `awk`: words with an operator
+/// between them.
 fn is_code(text: &str) -> bool {
     text.contains(' ') && text.contains(['<', '>', '=', '(']) && !text.contains('%')
 }
 
-/// The language of a program fragment. A line of Python taken out of context usually still parses.
+/// The language of a piece of code. A line of Python out of context usually still parses.
 fn fragment(code: &str) -> Program {
     let is_python = Language::Python.faults(code.trim_start()) <= 1;
     Program(if is_python { Language::Python } else { Language::Other })
 }
 
-/// Whether a command's output is used: by a file, a pipe, a variable, or the caller of a function.
+/// Whether something uses a command's output: a file, a pipe, a variable, or the caller of a
+/// function.
 fn is_heard(node: Node<'_>, text: &str) -> bool {
     let listeners = ["pipeline", "command_substitution", "process_substitution", FUNCTION];
     let redirected = above(node, &["redirected_statement"]).is_some_and(|node| changes_state(node, text));
@@ -343,7 +346,7 @@ fn is_message(node: Node<'_>, text: &str) -> bool {
     above(node, &["redirected_statement"]).is_some_and(|node| text_of(node, text).contains(">&2"))
 }
 
-/// The first words that are paths, in order, without duplicates.
+/// The first words that are paths, in order, each once.
 fn paths<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut open = vec![node];
@@ -365,8 +368,8 @@ fn paths<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
     found
 }
 
-/// State-changing statements, outer before inner; an outer one that contains a single inner one is
-/// left out, because dropping either has the same effect.
+/// State-changing statements, outer before inner. An outer one with a single inner one is skipped,
+/// because removing either has the same effect.
 fn statements<'t>(node: Node<'t>, text: &str, found: &mut Vec<Node<'t>>) {
     let conditional = matches!(node.kind(), "if_statement" | "elif_clause" | "while_statement");
     for (place, child) in named_children(node).into_iter().enumerate() {

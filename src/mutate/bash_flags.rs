@@ -1,4 +1,4 @@
-//! Edits of command options: omitted, added, swapped.
+//! Edits of command options: omitted, added, or swapped.
 
 use tree_sitter::Node;
 
@@ -7,11 +7,11 @@ use super::literal::mode_beside;
 use super::operator::Operator;
 use crate::syntax::text_of;
 
-/// Commands whose options affect how they are started, not the result.
+/// Commands whose options affect how they start, and not the result.
 const STARTERS: [&str; 11] =
     ["set", "bash", "sh", "python3", "python", "perl", "env", "exec", "local", "declare", "shopt"];
 
-/// Per command: its short options with a value, and those that hardly affect the result.
+/// For each command: its short options that take a value, and those that hardly affect the result.
 const KNOWN: [(&str, &str, &str); 29] = [
     ("awk", "Ffv", ""),
     ("cat", "", ""),
@@ -44,7 +44,7 @@ const KNOWN: [(&str, &str, &str); 29] = [
     ("uniq", "fsw", ""),
 ];
 
-/// An option that is easily forgotten, and whether it concerns order.
+/// Options that are easily forgotten. The operator says whether the option changes an order.
 const ADDED: [(&str, &str, Operator); 5] = [
     ("sort", "-r", Operator::SortOrder),
     ("grep", "-v", Operator::Flag),
@@ -53,7 +53,7 @@ const ADDED: [(&str, &str, Operator); 5] = [
     ("cut", "--complement", Operator::Flag),
 ];
 
-/// Commands that are easily confused.
+/// Pairs of commands that are easily confused.
 const SWAPPED: [(&str, &str, Operator); 10] = [
     ("head", "tail", Operator::Flag),
     ("tail", "head", Operator::Flag),
@@ -67,18 +67,18 @@ const SWAPPED: [(&str, &str, Operator); 10] = [
     ("break", "continue", Operator::Logic),
 ];
 
-/// Commands whose `-r`, `-n` and `-k` determine the order.
+/// Commands whose options `-r`, `-n` and `-k` determine the order.
 const ORDERING: [&str; 2] = ["sort", "ls"];
 
-/// Commands that take a mode.
+/// Commands that take a file mode.
 const MODES: [&str; 3] = ["chmod", "install", "mkdir"];
 
-/// Edits of the options and of the name of one command.
+/// Edits of the name and the options of one command.
 pub(super) fn edits(called: &str, name: Node<'_>, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let words: Vec<&str> = arguments.iter().map(|node| text_of(*node, text)).collect();
     for (have, other, operator) in SWAPPED {
-        // `cat FILE -k 2` instead of `sort FILE -k 2` only fails.
+        // `cat FILE -k 2` instead of `sort FILE -k 2` would only fail.
         let takes_them = other != "cat" || words.iter().all(|word| !word.starts_with('-'));
         if have == called && takes_them {
             let edit = Edit::replace(text, name.byte_range(), other, operator);
@@ -133,8 +133,8 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
                 .what(format!("`{}` dropped from `{called}`", quoted(option)))
         };
         if let Some(long) = body.strip_prefix('-') {
-            // The word after a long option may be its value; left alone, it would only cause an
-            // error.
+            // The word after a long option may be its value. If it stayed without the option, it
+            // would only cause an error.
             let alone = long.contains('=') || next_word.starts_with('-');
             let is_minor = matches!(long, "quiet" | "silent" | "verbose" | "force" | "parents");
             let range = if alone || is_minor { with_space } else { with_value };
@@ -155,7 +155,7 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
             let is_last = at + 1 == letters.len();
             let is_minor = minor.contains(*letter);
             if valued.contains(*letter) {
-                // The rest of the word, or the next word, is its value.
+                // The value is the rest of the word, or the next word.
                 if !matches!(letter, 'f' | 'e') {
                     let range = if is_last { with_value.clone() } else { with_space.clone() };
                     if at == 0 {

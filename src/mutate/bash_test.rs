@@ -6,7 +6,7 @@ use super::edit::{Edit, above, quoted};
 use super::operator::Operator;
 use crate::syntax::text_of;
 
-/// Operators that each binary operator is confused with.
+/// Binary operators, each with an operator that it is easily confused with.
 const BINARY: [(&str, &str, Operator); 27] = [
     ("<", "<=", Operator::Comparison),
     ("<=", "<", Operator::Comparison),
@@ -37,7 +37,7 @@ const BINARY: [(&str, &str, Operator); 27] = [
     ("-=", "+=", Operator::Arithmetic),
 ];
 
-/// Operators that each unary operator is confused with.
+/// Unary operators, each with an operator that it is easily confused with.
 const UNARY: [(&str, &str); 11] = [
     ("-z", "-n"),
     ("-n", "-z"),
@@ -52,11 +52,11 @@ const UNARY: [(&str, &str); 11] = [
     ("-s", "-d"),
 ];
 
-/// The operator of `a OP b` swapped.
+/// `a OP b` with another operator.
 pub(super) fn binary(node: Node<'_>, text: &str) -> Vec<Edit> {
     let Some(operator) = node.child_by_field_name("operator") else { return Vec::new() };
     let written = text_of(operator, text);
-    // `[[ ]]` has no `<=`: there the order of texts can only be inverted.
+    // `[[ ]]` has no `<=`, so a comparison of texts can only be inverted.
     let of_texts = above(node, &["test_command"]).is_some_and(|test| text_of(test, text).starts_with('['));
     let turned = match written {
         "<" if of_texts => Some((">", Operator::Comparison)),
@@ -75,7 +75,7 @@ pub(super) fn binary(node: Node<'_>, text: &str) -> Vec<Edit> {
         .collect()
 }
 
-/// `-f x` becomes another test; `! x` loses its negation.
+/// `-f x` becomes another test. `! x` loses its negation.
 pub(super) fn unary(node: Node<'_>, text: &str) -> Vec<Edit> {
     let Some(operator) = node.child_by_field_name("operator") else { return Vec::new() };
     let written = text_of(operator, text);

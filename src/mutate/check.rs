@@ -1,4 +1,4 @@
-//! Checks that edits leave a text that parses, within bounds on the work.
+//! Checks that an edited text still parses, with bounds on the work.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,17 +6,17 @@ use std::ops::Range;
 use super::edit::Edit;
 use super::language::Language;
 
-/// Texts above this size are data that a solution brings along, whose lines are all alike.
+/// Most bytes of a text that is mutated. Longer texts are data, and their lines are alike.
 pub(super) const MOST_BYTES: usize = 128 << 10;
 
-/// Bytes that are parsed to check the edits of a solution: some seconds. Those of every recipe's
-/// reference fit.
+/// Most bytes that are parsed to check the edits of one solution. They take some seconds. The
+/// reference of every recipe stays below.
 const MOST_PARSED: usize = 16 << 20;
 
-/// Without a bundled grammar a text is only copied, which takes a fraction of the time.
+/// Copying a byte costs a fraction of parsing it. Without a bundled grammar, a text is only copied.
 const COPIED: usize = 16;
 
-/// What it costs to check an edit of `bytes` bytes in this language, in bytes that are parsed.
+/// The cost of checking an edit of `bytes` bytes in this language, as a number of parsed bytes.
 pub(super) fn cost(language: Language, bytes: usize) -> usize {
     match language {
         Language::Bash | Language::Python => bytes,
@@ -24,13 +24,13 @@ pub(super) fn cost(language: Language, bytes: usize) -> usize {
     }
 }
 
-/// Identifies a text among the results of edits, which are too many to be held.
+/// A digest of an edited text. The texts themselves are too many to keep in memory.
 pub(super) fn digest(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }
 
-/// Every n-th of edits that cost so many bytes each to check, so that [`MOST_PARSED`] bytes
-/// suffice.
+/// The n for which checking every n-th edit costs at most [`MOST_PARSED`] bytes. `costs` has the
+/// cost of each edit.
 pub(super) fn step(costs: impl Iterator<Item = usize>) -> usize {
     costs.fold(0, usize::saturating_add).div_ceil(MOST_PARSED).max(1)
 }
@@ -39,7 +39,7 @@ pub(super) fn step(costs: impl Iterator<Item = usize>) -> usize {
 pub(super) struct Checker<'a> {
     language: Language,
     text: &'a str,
-    /// Syntax errors before any edit, of the programs in the text.
+    /// Syntax errors of the programs in the text before any edit, by language and range.
     before: BTreeMap<(Language, usize, usize), usize>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
         Self { language, text, before: BTreeMap::new() }
     }
 
-    /// The text after `edit`, if neither it nor a program in it that is edited has more syntax
+    /// The text after `edit`. `None` if the text, or an edited program in it, has more syntax
     /// errors than before.
     pub(super) fn applied(&mut self, edit: &Edit) -> Option<String> {
         for (language, program) in &edit.programs {
@@ -57,7 +57,8 @@ impl<'a> Checker<'a> {
         self.checked(edit, self.language, 0..self.text.len())
     }
 
-    /// The part `program` of the text after `edit`.
+    /// The part `program` of the text after `edit`. `None` if it has more syntax errors than
+    /// before.
     fn checked(&mut self, edit: &Edit, language: Language, program: Range<usize>) -> Option<String> {
         let text = self.text.get(program.clone())?;
         let mutated = edit.apply(self.text, program.clone())?;
@@ -93,7 +94,7 @@ mod tests {
         };
         check(Language::Data, &format!("a = 1{}\n", " ".repeat(994)), 62);
         check(Language::Python, "x = 1\n", 6);
-        // The script, and the program in it.
+        // The cost of the script, and of the program in it.
         check(Language::Bash, "python3 -c 'x = 1'\n", 19 + 5);
     }
 }

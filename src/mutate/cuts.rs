@@ -6,25 +6,25 @@ use super::language::Language;
 use super::statement::changes_state;
 use crate::syntax::named_children;
 
-/// Maximum number of cuts per solution; more of them rarely find new weaknesses.
+/// Most cuts per solution. More rarely find new weaknesses.
 const MAX_CUTS: usize = 4;
 
-/// A prefix of a script.
+/// The beginning of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Number of state-changing statements kept, and their total.
+    /// Number of state-changing statements that are kept, and the number of all.
     pub kept: usize,
     pub of: usize,
     pub script: String,
 }
 
-/// At most [`MAX_CUTS`] prefixes of `script`, each ending before a state-changing top-level
-/// statement and keeping at least one. Empty when the script has fewer than two such statements, or
-/// is not bash.
+/// At most [`MAX_CUTS`] beginnings of `script`. Each ends before a state-changing top-level
+/// statement and keeps at least one. Empty if the script has fewer than two such statements, or is
+/// not bash.
 pub fn cuts(script: &str) -> Vec<Cut> {
     let starts = state_changing_statements(script);
     let of = starts.len();
-    // Keeping none of them equals the untouched trial.
+    // Keeping none of them would equal the untouched trial.
     let places: BTreeSet<usize> = match of {
         0 | 1 => BTreeSet::new(),
         _ => (0..MAX_CUTS.min(of - 1)).map(|nth| of - 1 - nth * (of - 1) / MAX_CUTS.min(of - 1)).collect(),
@@ -71,7 +71,7 @@ mod tests {
         );
         check("echo a > b\ncat b > c\n", &["echo a > b\n"]);
         check("mkdir a && touch a/b\nmv a c\n", &["mkdir a && touch a/b\n"]);
-        // What only checks its own result, or tidies up at its end, is whole without that.
+        // A final statement that only checks the result or cleans up is no state change.
         check(
             "die() { echo \"$1\" >&2; exit 1; }\nmkdir a\ntrap 'rm -rf x' EXIT\ntouch b\n[[ -e b ]] || die no\n",
             &["die() { echo \"$1\" >&2; exit 1; }\nmkdir a\ntrap 'rm -rf x' EXIT\n"],

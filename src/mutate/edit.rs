@@ -1,4 +1,4 @@
-//! One edit of a text, before it becomes a mutant.
+//! One edit of a text. It may become a mutant.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::check::cost;
 use super::language::Language;
 use super::operator::Operator;
 
-/// Maximum number of characters of code quoted in a description.
+/// Most characters of code that a description quotes.
 const QUOTED: usize = 40;
 
 /// A range of a text and its replacement.
@@ -17,14 +17,15 @@ pub(super) struct Edit {
     pub(super) range: Range<usize>,
     pub(super) with: String,
     pub(super) operator: Operator,
-    /// Description for people.
+    /// Description of the change, for people.
     pub(super) what: String,
-    /// Start offset of the enclosing function or embedded program: samples are spread over these.
+    /// Start offset of the enclosing function or embedded program. Samples are spread over regions.
     pub(super) region: usize,
-    /// Why the mutant is unlikely to be informative.
+    /// Why a trial of the mutant would probably tell nothing, e.g. "affects messages, hardly the
+    /// result".
     pub(super) uninformative: Option<&'static str>,
-    /// The programs in the text that it edits, which must still parse: here-documents, arguments of
-    /// interpreters.
+    /// The embedded programs that it edits: here-documents, and arguments of interpreters. They
+    /// must still parse.
     pub(super) programs: Vec<(Language, Range<usize>)>,
 }
 
@@ -69,7 +70,7 @@ impl Edit {
         if is { self.uninformative(reason) } else { self }
     }
 
-    /// The same edit in an enclosing text in which this one's text begins at `offset`.
+    /// The same edit in an enclosing text, where this edit's text begins at `offset`.
     #[must_use]
     pub(super) fn shifted(self, offset: usize) -> Self {
         let moved = |range: Range<usize>| range.start + offset..range.end + offset;
@@ -77,7 +78,7 @@ impl Edit {
         Self { range: moved(self.range), region: self.region + offset, programs, ..self }
     }
 
-    /// The same edit in an enclosing text, of which this one's text is a program at `at`.
+    /// The same edit in an enclosing text, where this edit's text is an embedded program at `at`.
     #[must_use]
     pub(super) fn embedded(self, language: Language, at: Range<usize>) -> Self {
         let mut edit = self.shifted(at.start);
@@ -85,13 +86,13 @@ impl Edit {
         edit
     }
 
-    /// What it costs to check it in a text of `length` bytes in this language.
+    /// The cost of checking the edit in a text of `length` bytes in this language.
     pub(super) fn cost(&self, language: Language, length: usize) -> usize {
         let programs = self.programs.iter().map(|(language, at)| (*language, at.len()));
         programs.chain([(language, length)]).map(|(language, length)| cost(language, length)).sum()
     }
 
-    /// The part `whole` of `text` after the edit; `None` if the edited range is not in it.
+    /// The part `whole` of `text` after the edit. `None` if the edited range is outside of it.
     pub(super) fn apply(&self, text: &str, whole: Range<usize>) -> Option<String> {
         let before = text.get(whole.start..self.range.start)?;
         let after = text.get(self.range.end..whole.end)?;
@@ -99,7 +100,7 @@ impl Edit {
     }
 }
 
-/// The nearest ancestor that is of one of `kinds`.
+/// The nearest ancestor of one of these `kinds`.
 pub(super) fn above<'a>(node: Node<'a>, kinds: &[&str]) -> Option<Node<'a>> {
     let mut at = node.parent();
     while let Some(parent) = at {
@@ -116,7 +117,7 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.get(..offset).unwrap_or(text).matches('\n').count() + 1
 }
 
-/// A fragment of code on one line, truncated if it is long.
+/// A piece of code on one line, cut if it is long.
 pub(super) fn quoted(code: &str) -> String {
     let line = code.trim().lines().next().unwrap_or_default();
     let mut out: String = line.chars().take(QUOTED).collect();

@@ -7,11 +7,12 @@ use tree_sitter::Node;
 use super::language::Language;
 use crate::syntax::{children, named_children, text_of};
 
-/// The language of an embedded text.
+/// An embedded text, by its language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Program(pub(super) Language);
 
-/// The program among the arguments of `called`, the argument, and the range without its quotes.
+/// The program among the arguments of `called`: its language, the argument, and the range without
+/// quotes.
 pub(super) fn in_arguments<'t>(
     called: &str,
     arguments: &[Node<'t>],
@@ -22,8 +23,8 @@ pub(super) fn in_arguments<'t>(
     Some((Program(language), node, unquoted(node)?))
 }
 
-/// The bytes between the quotes of a string. Where the closing one is missing, the last byte may be
-/// a part of a character.
+/// The bytes between the quotes of a string. If the closing quote is missing, the range may end
+/// inside a character.
 pub(super) fn unquoted(node: Node<'_>) -> Option<Range<usize>> {
     let (start, end) = (node.start_byte() + 1, node.end_byte().checked_sub(1)?);
     (start <= end).then_some(start..end)
@@ -52,8 +53,8 @@ fn program_argument<'t>(
                 starts.then(|| arguments.get(at + 1).filter(quoted).copied()).flatten()
             })
         }
-        // The last quoted word that is not the value of an option: `awk -F '\t' '…' FILE`, `sqlite3
-        // FILE '…'`.
+        // The last quoted word that is not the value of an option, as in `awk -F '\t' '…' FILE` and
+        // `sqlite3 FILE '…'`.
         Language::Other => {
             let valued = |at: usize| {
                 at > 0 && {
@@ -74,8 +75,8 @@ fn program_argument<'t>(
     }
 }
 
-/// The language of a here-document: of the program that reads it, of the file that it is written
-/// to, or of its own first line.
+/// The language of a here-document. It follows from the program that reads it, from the file that
+/// it is written to, or from its first line.
 pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Program {
     let content = text_of(body, text);
     let statement = redirect.parent();
@@ -87,7 +88,7 @@ pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Prog
     {
         return Program(language);
     }
-    // `tee FILE`, `install /dev/stdin FILE`: the file is the last argument, unless output is
+    // In `tee FILE` and `install /dev/stdin FILE` the file is the last argument, unless output is
     // redirected.
     let arguments = command.map(named_children).unwrap_or_default().into_iter().skip(1);
     let redirects = statement.map(children).unwrap_or_default().into_iter().chain(children(redirect));
@@ -100,7 +101,8 @@ pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Prog
     Program(by_name.last().copied().or_else(|| Language::of_shebang(content)).unwrap_or(Language::Data))
 }
 
-/// The command that reads the standard input of a statement: of a pipeline or a list, the last one.
+/// The command that reads the standard input of a statement. In a pipeline or a list it is the last
+/// one.
 fn last_command(node: Node<'_>) -> Option<Node<'_>> {
     match node.kind() {
         "command" => Some(node),

@@ -6,12 +6,12 @@ use super::edit::Edit;
 use super::{bash, make, python, tokens};
 use crate::syntax::{Grammar, children, depth, parse};
 
-/// Maximum depth of a syntax tree. Trees are walked by recursion, and the texts are not trusted;
-/// programs of people are a tenth as deep.
+/// Greatest depth of a syntax tree that is walked. Walks are recursive, and texts are untrusted.
+/// Programs by people are a tenth as deep.
 const MOST_NESTED: usize = 400;
 
-/// Programs inside of programs inside of programs: deeper ones are texts to the program around
-/// them. Each level is parsed again.
+/// Most nested programs that are edited as programs. Deeper ones count as plain text. Each level is
+/// parsed again.
 const MOST_EMBEDDED: usize = 3;
 
 /// How a text is mutated.
@@ -20,9 +20,10 @@ pub(super) enum Language {
     Bash,
     Python,
     Make,
-    /// A program in a language without a bundled grammar: numbers and comparisons only.
+    /// A program in a language without a bundled grammar. Only its numbers and comparisons are
+    /// edited.
     Other,
-    /// Lines of values: configuration, tables.
+    /// Lines with values, e.g. configuration or tables.
     Data,
 }
 
@@ -36,7 +37,7 @@ const PROGRAMS: [&str; 17] = [
 ];
 
 impl Language {
-    /// By name, then by the first line. `None` for prose.
+    /// The language by the file's name, or else by its first line. `None` for prose.
     pub(super) fn of_file(path: &str, text: &str) -> Option<Self> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -51,14 +52,14 @@ impl Language {
         })
     }
 
-    /// By the `#!` line alone.
+    /// The language by the `#!` line.
     pub(super) fn of_shebang(text: &str) -> Option<Self> {
         let line = text.lines().next()?.strip_prefix("#!")?;
         let program = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
         Self::of_interpreter(program.filter(|word| *word != "env").find(|word| !word.starts_with('-'))?)
     }
 
-    /// The language that the interpreter `name` runs, if it is one.
+    /// The language that the interpreter `name` runs. `None` if it is no interpreter.
     pub(super) fn of_interpreter(name: &str) -> Option<Self> {
         let name = name.rsplit('/').next().unwrap_or(name);
         match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
@@ -71,8 +72,8 @@ impl Language {
         }
     }
 
-    /// Every edit of `text`, a program inside of `level` others, in text order. Whether the result
-    /// still parses is not checked.
+    /// Every edit of `text`, in text order. Whether the result parses is not checked. `text` is
+    /// nested in `level` other programs.
     pub(super) fn edits(self, text: &str, level: usize) -> Vec<Edit> {
         if level > MOST_EMBEDDED {
             return Vec::new();
@@ -90,7 +91,7 @@ impl Language {
         edits
     }
 
-    /// Number of syntax errors; 0 without a bundled grammar.
+    /// Number of syntax errors. 0 without a bundled grammar.
     pub(super) fn faults(self, text: &str) -> usize {
         let Some(tree) = self.tree(text) else { return 0 };
         let mut open = vec![tree.root_node()];
@@ -104,7 +105,7 @@ impl Language {
         count
     }
 
-    /// The syntax tree; `None` without a bundled grammar, and of a text that is nested too deep.
+    /// The syntax tree. `None` without a bundled grammar, or if the text is nested too deep.
     pub(super) fn parse(self, text: &str) -> Option<Tree> {
         self.tree(text).filter(|tree| depth(tree) <= MOST_NESTED)
     }

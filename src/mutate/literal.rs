@@ -7,8 +7,8 @@ pub(super) fn integer_plus(text: &str, by: i64) -> Option<String> {
         None => ("", text),
     };
     let bare = digits.strip_prefix('-').unwrap_or(digits);
-    // A leading zero marks a mode, a date or an octal number: one more would be another width or
-    // not a number.
+    // A leading zero marks a mode, a date or an octal number. One more would change the width, or
+    // be no number.
     if bare.is_empty()
         || !bare.bytes().all(|byte| byte.is_ascii_digit())
         || (bare.len() > 1 && bare.starts_with('0'))
@@ -16,11 +16,11 @@ pub(super) fn integer_plus(text: &str, by: i64) -> Option<String> {
         return None;
     }
     let value = digits.parse::<i64>().ok()?.checked_add(by)?;
-    // `+3` counts lines from the front; `+-1` is invalid.
+    // `+3` counts lines from the front. `+-1` is invalid.
     (sign.is_empty() || value >= 0).then(|| format!("{sign}{value}"))
 }
 
-/// The decimal number with another last digit: as precise as before, and as plausible.
+/// The decimal number with another last digit. It is as precise and as plausible as before.
 pub(super) fn decimal_beside(text: &str) -> Option<String> {
     let (whole, fraction) = text.split_once('.')?;
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -32,7 +32,8 @@ pub(super) fn decimal_beside(text: &str) -> Option<String> {
     Some(format!("{rest}{next}"))
 }
 
-/// A mode with one permission bit changed: group and others matter to checks more than the owner.
+/// A file mode with one permission bit changed. Bits of group and others are preferred, because
+/// checks test them more often.
 pub(super) fn mode_beside(text: &str) -> Option<String> {
     let octal = |byte: u8| (b'0'..=b'7').contains(&byte);
     if !(3..=4).contains(&text.len()) || !text.bytes().all(octal) {
@@ -42,8 +43,8 @@ pub(super) fn mode_beside(text: &str) -> Option<String> {
     Some(format!("{rest}{}", last.parse::<u8>().ok()? ^ 4))
 }
 
-/// The text with one letter or digit replaced by its neighbour: the last one that is not part of an
-/// escape.
+/// The text with one letter or digit replaced by its neighbour. It is the last one that is not part
+/// of an escape.
 pub(super) fn word_beside(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let escaped = |at: usize| at > 0 && matches!(bytes[at - 1], b'\\' | b'%' | b'$' | b'{');

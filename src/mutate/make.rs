@@ -1,11 +1,11 @@
-//! Mutants of makefiles: prerequisites and recipe lines omitted, and shell edits of the recipe
-//! lines.
+//! Mutants of makefiles: prerequisites or recipe lines omitted, and shell edits of recipe lines.
 
 use super::edit::{Edit, quoted};
 use super::language::Language;
 use super::operator::Operator;
 
-/// Every edit of `text`, unordered and not yet parsed. It is a program inside of `level` others.
+/// Every edit of `text`, unordered. Whether the result parses is not checked. `text` is nested in
+/// `level` other programs.
 pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -28,7 +28,7 @@ pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
     found
 }
 
-/// Each word of a rule or of a variable, omitted.
+/// Omits each word of a rule or of a variable.
 fn declaration(text: &str, start: usize, body: &str) -> Vec<Edit> {
     let Some((head, values)) = right_side(body) else {
         let include = body.starts_with("include") || body.starts_with("-include");
@@ -65,7 +65,7 @@ fn right_side(body: &str) -> Option<(&str, &str)> {
     (!head.starts_with(['$', '-'])).then_some((head.trim_end_matches(['?', '+', ' ']), values))
 }
 
-/// Words separated by whitespace, with `$(…)` kept whole.
+/// Words separated by white space. `$(…)` counts as one word.
 fn words(values: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let (mut depth, mut begin) = (0, None);

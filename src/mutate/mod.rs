@@ -1,5 +1,5 @@
-//! Modified solutions that measure how much a task's tests notice: cuts, ablations, mutants, and
-//! the legal variants of the state that the solution leaves.
+//! Modified solutions, with which screening tests a task's checks: cuts, ablations and mutants.
+//! Also the legal variants of the state that a solution leaves.
 //!
 //! Everything here is a pure function of text. Trials decide elsewhere whether a mutant counts.
 

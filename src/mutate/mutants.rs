@@ -1,4 +1,4 @@
-//! Mutants: a solution with one small mistake in it.
+//! Mutants: a solution with one small mistake.
 
 use std::collections::BTreeSet;
 
@@ -8,39 +8,39 @@ use super::language::Language;
 use super::operator::Operator;
 use crate::model::{File, FileTree, RelPath};
 
-/// Maximum number of mutants; of more, every n-th is kept, since no time budget tries them all.
+/// Most mutants of a solution. If there are more, every n-th is kept. No time budget allows to try
+/// them all.
 const MOST_MUTANTS: usize = 2_000;
 
-/// Maximum number of bytes in all mutants: each is a whole solution, and all are held at once.
+/// Most bytes of all mutants together. Each is a whole solution, and all are in memory at once.
 const MOST_HELD: usize = 1 << 30;
 
 /// A solution with one mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
     pub operator: Operator,
-    /// File and line, from 1: `solve.sh:12`.
+    /// File and line, from 1, e.g. `solve.sh:12`.
     pub place: String,
-    /// The file, and the function or embedded program in it; samples are spread over regions.
+    /// The file, and the function or embedded program in it. Samples are spread over regions.
     pub region: String,
     /// Description of the change, for people.
     pub what: String,
-    /// Why a trial of it is unlikely to be informative: it is probably equivalent, or leaves no
-    /// output at all.
+    /// Why a trial of it would probably tell nothing: it is likely equivalent, or leaves no output.
     pub uninformative: Option<&'static str>,
-    /// The whole solution.
+    /// All files of the solution.
     pub files: FileTree,
 }
 
 impl Mutant {
-    /// Its name in certificates.
+    /// Its name in certificates, e.g. "comparison solve.sh:12: `<` became `<=` in `a < b`".
     pub fn name(&self) -> String {
         format!("{} {}: {}", self.operator.as_str(), self.place, self.what)
     }
 }
 
 /// The mutants of `solution`, by file and position. No two are equal, and none equals the solution.
-/// Each file with a bundled grammar has no more syntax errors than before. They are all that there
-/// are, except for very long solutions.
+/// An edited file has no more syntax errors than before, if its grammar is bundled. Of a very long
+/// solution, some mutants are left out.
 pub fn mutants(solution: &FileTree) -> Vec<Mutant> {
     let files = solution.iter().filter_map(|(path, file)| {
         let text = file.as_text().filter(|text| text.len() <= MOST_BYTES)?;

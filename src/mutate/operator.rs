@@ -1,4 +1,4 @@
-//! The kinds of mistakes that mutants make.
+//! Mutation operators: the kinds of mistakes that mutants make.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,23 +13,25 @@ pub enum Operator {
     Flag,
     /// Another file is read or written.
     Path,
-    /// `<` for `<=`, `==` for `!=`, `-f` for `-d`.
+    /// Another comparison, e.g. `<` for `<=`, `==` for `!=`, or `-f` for `-d`.
     Comparison,
-    /// Sort order is inverted, uses another key, or sorting is omitted.
+    /// A sort is inverted, uses another key, or is omitted.
     SortOrder,
-    /// `>` for `>>`, or output is redirected elsewhere.
+    /// `>` for `>>`, or output goes elsewhere.
     Redirection,
-    /// A guard, a handler or a `|| exit` is removed.
+    /// A guard, an exception handler or a `
+    ///
+    /// exit` is removed.
     ErrorHandling,
     /// A range, slice, index or count is off by one.
     OffByOne,
-    /// A condition is negated; `and` for `or`.
+    /// A condition is negated, or `and` replaces `or`.
     Logic,
-    /// `+` for `-`, `*` for `/`, another rounding direction.
+    /// `+` for `-`, `*` for `/`, or another rounding mode.
     Arithmetic,
     /// A statement of an embedded program is removed.
     DroppedStatement,
-    /// Right shape, wrong content: a line of data is removed, moved or changed.
+    /// A line of data is removed, moved or changed.
     Content,
 }
 

@@ -1,4 +1,4 @@
-//! Mutants of Python programs, from the syntax tree.
+//! Mutants of Python programs, made from the syntax tree.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::operator::Operator;
 use super::{python_call, python_literal};
 use crate::syntax::{children, named_children, text_of};
 
-/// Operators that each comparison is confused with.
+/// Comparison operators, each with an operator that it is easily confused with.
 const COMPARISONS: [(&str, &str); 10] = [
     ("<", "<="),
     ("<=", "<"),
@@ -24,7 +24,7 @@ const COMPARISONS: [(&str, &str); 10] = [
     ("is not", "is"),
 ];
 
-/// Operators that each arithmetic operator is confused with.
+/// Arithmetic operators, each with an operator that it is easily confused with.
 const ARITHMETIC: [(&str, &str); 18] = [
     ("+", "-"),
     ("-", "+"),
@@ -46,13 +46,13 @@ const ARITHMETIC: [(&str, &str); 18] = [
     ("|=", "&="),
 ];
 
-/// An exception that is never raised: a handler of it has no effect.
+/// An exception that these programs never raise. A handler for it has no effect.
 const NEVER_RAISED: &str = "NotImplementedError";
 
 const FUNCTION: &str = "function_definition";
 const MODULE: &str = "module";
 
-/// Every edit of `text`, unordered and not yet parsed.
+/// Every edit of `text`, unordered. Whether the result parses is not checked.
 pub(super) fn edits(text: &str) -> Vec<Edit> {
     let Some(tree) = Language::Python.parse(text) else { return Vec::new() };
     let mut found = Vec::new();
@@ -60,7 +60,8 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
     found
 }
 
-/// Where a name is bound first, by the id of a function or module and the name.
+/// The offset at which a name is first bound. The key is the id of a function or module, and the
+/// name.
 type Bindings<'a> = BTreeMap<(usize, &'a str), usize>;
 
 fn walk(node: Node<'_>, text: &str, bindings: &Bindings<'_>, region: usize, found: &mut Vec<Edit>) {
@@ -94,8 +95,8 @@ fn walk(node: Node<'_>, text: &str, bindings: &Bindings<'_>, region: usize, foun
     }
 }
 
-/// Messages, types, imports: an edit of them changes nothing that is checked, or only breaks the
-/// program.
+/// Whether edits of the node are useless, e.g. in messages, types or imports. They change nothing
+/// that is checked, or only break the program.
 fn is_not_worth_mutating(node: Node<'_>, text: &str) -> bool {
     match node.kind() {
         "comment"
@@ -173,7 +174,7 @@ fn not_dropped(node: Node<'_>, text: &str) -> Option<Edit> {
 fn sign_dropped(node: Node<'_>, text: &str) -> Option<Edit> {
     let inner = node.child_by_field_name("argument")?;
     let range = node.start_byte()..inner.start_byte();
-    // `-1` is an index from the end; the number itself is mutated too.
+    // `-1` is an index from the end. The number itself is mutated too.
     Some(
         Edit::drop(text, range, "", Operator::Arithmetic)
             .what(format!("sign dropped before `{}`", quoted(text_of(inner, text)))),
@@ -183,7 +184,8 @@ fn sign_dropped(node: Node<'_>, text: &str) -> Option<Edit> {
 /// Inverts a condition that has no operator of its own.
 fn negated(node: Node<'_>, text: &str) -> Option<Edit> {
     let condition = match node.kind() {
-        // `a if CONDITION else b`, and `if CONDITION` of a comprehension, have no field for it.
+        // The grammar has no field for the condition in `a if CONDITION else b` and in `if
+        // CONDITION` of a comprehension.
         "conditional_expression" => named_children(node).into_iter().nth(1)?,
         "if_clause" => named_children(node).into_iter().next()?,
         _ => node.child_by_field_name("condition")?,
@@ -219,7 +221,7 @@ fn unhandled(node: Node<'_>, text: &str) -> Option<Edit> {
     )
 }
 
-/// A statement that can be omitted without leaving a name undefined.
+/// Removes a statement, if no name is undefined afterwards.
 fn dropped(node: Node<'_>, text: &str, bindings: &Bindings<'_>) -> Option<Edit> {
     let edit = |operator| Some(Edit::drop(text, node.byte_range(), "pass", operator));
     match node.kind() {
@@ -248,7 +250,8 @@ fn dropped(node: Node<'_>, text: &str, bindings: &Bindings<'_>) -> Option<Edit> 
     }
 }
 
-/// Whether the body of an `if` only leaves the block: one statement, and no `else`.
+/// Whether an `if` is a guard: its body has one statement, which leaves the block, and there is no
+/// `else`.
 fn is_guard(node: Node<'_>) -> bool {
     let leaves = ["raise_statement", "return_statement", "continue_statement", "break_statement"];
     let body = node.child_by_field_name("consequence").map(named_children).unwrap_or_default();
@@ -263,10 +266,11 @@ fn is_rebound(left: Node<'_>, text: &str, bindings: &Bindings<'_>) -> bool {
     first.is_some_and(|first| *first < left.start_byte())
 }
 
-/// Collected once: a program of a thousand statements has a thousand names to look up.
+/// The first bindings of all names. They are collected once, because a program of a thousand
+/// statements looks up a thousand names.
 fn bindings<'a>(root: Node<'_>, text: &'a str) -> Bindings<'a> {
     let mut found = Bindings::new();
-    // The enclosing functions and the module, each with the place of the one around it.
+    // The module and the enclosing functions, each with the index of its parent.
     let mut scopes: Vec<(usize, Option<usize>)> = Vec::new();
     let mut open = vec![(root, None)];
     while let Some((node, around)) = open.pop() {

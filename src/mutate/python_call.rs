@@ -6,7 +6,8 @@ use super::edit::{Edit, quoted};
 use super::operator::Operator;
 use crate::syntax::{children, named_children, text_of};
 
-/// Functions and methods, and those that they are confused with. The last part of the name decides.
+/// Functions and methods, each with one that it is easily confused with. The last part of the name
+/// decides.
 const SWAPPED: [(&str, &str, Operator); 30] = [
     ("min", "max", Operator::SortOrder),
     ("max", "min", Operator::SortOrder),
@@ -40,7 +41,7 @@ const SWAPPED: [(&str, &str, Operator); 30] = [
     ("is_file", "is_dir", Operator::Comparison),
 ];
 
-/// Rounding modes.
+/// Rounding modes, each with another one.
 const ROUNDING: [(&str, &str); 8] = [
     ("ROUND_HALF_UP", "ROUND_HALF_EVEN"),
     ("ROUND_HALF_EVEN", "ROUND_HALF_UP"),
@@ -80,7 +81,7 @@ pub(super) fn edits(node: Node<'_>, text: &str) -> Vec<Edit> {
         Some(dot) => (function.start_byte() + dot + 1, &called[dot + 1..]),
         None => (function.start_byte(), called),
     };
-    // Without `maxsplit`, `split` and `rsplit` give the same parts.
+    // Without `maxsplit`, `split` and `rsplit` return the same parts.
     let unbounded = last.ends_with("split") && named_children(arguments).len() < 2;
     for (have, other, operator) in SWAPPED {
         if have == last && !unbounded {
@@ -96,7 +97,7 @@ pub(super) fn edits(node: Node<'_>, text: &str) -> Vec<Edit> {
     found
 }
 
-/// `sorted` becomes `list`; `sorted(x)` and `x.sort()` sort in reverse order.
+/// `sorted` becomes `list`. `sorted(x)` and `x.sort()` sort in reverse order.
 fn order(called: &str, last: &str, function: Node<'_>, arguments: Node<'_>, text: &str) -> Vec<Edit> {
     if last != "sort" && called != "sorted" {
         return Vec::new();
@@ -109,10 +110,10 @@ fn order(called: &str, last: &str, function: Node<'_>, arguments: Node<'_>, text
         let edit = Edit::replace(text, function.byte_range(), "list", Operator::SortOrder);
         found.push(edit.what(format!("`{whole}` not sorted")));
     }
-    // The parenthesis may be missing.
+    // The closing parenthesis may be missing.
     let closing = children(arguments).last().copied().filter(|last| last.kind() == ")" && !last.is_missing());
     let Some(end) = closing.map(|closing| closing.start_byte()) else { return found };
-    // A generator expression without parentheses of its own allows no second argument.
+    // A generator expression without its own parentheses allows no second argument.
     if !keyword("reverse=") {
         let before = text.get(..end).unwrap_or_default();
         let comma = if given.is_empty() || before.trim_end().ends_with(',') { "" } else { ", " };
@@ -164,7 +165,7 @@ fn left_out(called: &str, arguments: Node<'_>, text: &str) -> Vec<Edit> {
     found
 }
 
-/// Functions whose keyword arguments are fields.
+/// Whether the keyword arguments of the function are fields of a record.
 fn is_record(called: &str) -> bool {
     called == "dict" || called.rsplit('.').next().is_some_and(|last| last.starts_with(char::is_uppercase))
 }

@@ -10,7 +10,7 @@ use crate::syntax::{children, named_children, text_of};
 /// Contexts in which a number is an index or a count.
 const OFFSET_NODES: [&str; 2] = ["slice", "subscript"];
 
-/// `True` for `False`, and slightly larger or smaller numbers.
+/// `True` becomes `False`, and a number becomes slightly larger or smaller.
 pub(super) fn number(node: Node<'_>, text: &str) -> Vec<Edit> {
     let written = text_of(node, text);
     let edit = |other: String, operator| {
@@ -56,7 +56,7 @@ fn is_index_or_offset(node: Node<'_>, text: &str) -> bool {
     false
 }
 
-/// A string with one letter changed. Keys and file names are excluded: changing them only breaks
+/// A string with one letter changed. Keys and file names stay, because changing them only breaks
 /// the program.
 pub(super) fn string(node: Node<'_>, text: &str) -> Vec<Edit> {
     let parent = node.parent();

@@ -1,4 +1,4 @@
-//! Selects the mutants to try when there is no time for all.
+//! Selects the mutants that are tried when there is no time for all.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::mutants::Mutant;
 use super::operator::Operator;
 use crate::model::Seed;
 
-/// At most `at_most` of `mutants`, most informative first: spread over operators, over regions and
-/// over lines, uninformative ones last. A smaller sample is a prefix of a larger one.
+/// At most `at_most` of `mutants`, most informative first. They are spread over operators, regions
+/// and lines. Uninformative ones come last. A smaller sample is the beginning of a larger one.
 pub fn sample(mutants: Vec<Mutant>, at_most: usize, seed: Seed) -> Vec<Mutant> {
     let mut open: Vec<(u64, Mutant)> =
         mutants.into_iter().map(|mutant| (seed.derive(&[&mutant.place, &mutant.what]).0, mutant)).collect();
@@ -19,7 +19,7 @@ pub fn sample(mutants: Vec<Mutant>, at_most: usize, seed: Seed) -> Vec<Mutant> {
         let cost = |(chance, mutant): &(u64, Mutant)| {
             let of = |map: &BTreeMap<String, usize>, key: &str| map.get(key).copied().unwrap_or(0);
             let operator = by_operator.get(&mutant.operator).copied().unwrap_or(0);
-            // A second mutant of one line is mostly caught by the same check.
+            // A second mutant of a line is usually caught by the same check.
             let spread = operator + of(&by_region, &mutant.region);
             (mutant.uninformative.is_some(), of(&by_place, &mutant.place), spread, *chance)
         };

@@ -10,13 +10,13 @@ const STATELESS: [&str; 27] = [
     "trap",
 ];
 
-/// How deep calls of a script's own functions are followed.
+/// Most nested calls of a script's own functions that are followed.
 const MAX_CALLS: u32 = 4;
 
 /// Redirection targets that discard output.
 const NOWHERE: [&str; 3] = ["/dev/null", "/dev/stderr", "/dev/stdout"];
 
-/// Whether running `node` may change anything outside the shell.
+/// Whether `node` may change anything outside of the shell when it runs.
 pub(super) fn changes_state(node: Node<'_>, script: &str) -> bool {
     changes(node, script, MAX_CALLS)
 }
@@ -46,7 +46,7 @@ fn changes(node: Node<'_>, script: &str, calls: u32) -> bool {
     }
 }
 
-/// Whether the script defines a function `name` that changes no state, such as one that prints a
+/// Whether the script defines a function `name` that changes no state, e.g. one that prints a
 /// message and exits.
 fn is_function_without_effect(name: &str, call: Node<'_>, script: &str, calls: u32) -> bool {
     let mut root = call;

@@ -1,4 +1,4 @@
-//! Edits of small programs, per operator.
+//! Tests of the edits of small programs, by operator.
 
 use proptest::prelude::*;
 
@@ -6,8 +6,7 @@ use super::language::Language;
 use super::*;
 use crate::model::{File, FileTree, RelPath};
 
-/// The first changed line of each mutant of `text` by `operator`, trimmed; `expect` must be among
-/// them.
+/// `expect` must be among the first changed lines, trimmed, of the mutants of `text` by `operator`.
 fn check(path: &str, operator: Operator, text: &str, expect: &[&str]) {
     let got = changed_lines(path, operator, text);
     for line in expect {
@@ -201,7 +200,7 @@ fn python_statements() {
         "for a in b:\n    if a:\n        continue\n    c(a)\nd = 1\nd = 2\ne[1] = 2\n",
         &["pass"],
     );
-    // A first binding is needed by what comes after it.
+    // Later statements need the first binding of a name.
     for (text, dropped) in [
         ("a = 1\n", 0),
         ("a = 1\na = 2\na = 3\n", 2),
@@ -234,8 +233,8 @@ fn makefiles() {
     check("Makefile", Flag, "a:\n\tgrep -w $* b\n", &["grep $* b"]);
 }
 
-/// Only that each is accepted: trees of texts with errors have nodes that are in no text, and
-/// tokens that end within a character.
+/// The edits only must not fail. Trees of texts with errors have nodes without text, and tokens
+/// that end inside a character.
 #[test]
 fn texts_with_errors() {
     for (path, text) in [
@@ -258,8 +257,7 @@ fn texts_with_errors() {
     }
 }
 
-/// Deep texts would overflow the stack of a walk that calls itself. What a person writes is never
-/// so deep.
+/// A recursive walk of a deep text would overflow the stack. People do not write such texts.
 #[test]
 fn deep_texts() {
     let nested = |open: &str, inner: &str, close: &str, times: usize| {
@@ -281,7 +279,7 @@ fn deep_texts() {
     check("solve.sh", &nested("{ ", "mv a b; mv c d", "; }", 100), true);
     check("solve.sh", &nested("{ ", "mv a b; mv c d", "; }", 5_000), false);
     check("solve.sh", &format!("mv a b{}\n", " && mv c d".repeat(5_000)), false);
-    // Programs inside of each other: the inner ones are texts to those around them.
+    // Programs nested in each other. The innermost ones count as plain text.
     let inside = |levels: usize| {
         (0..levels).fold("mv a b\nmv c d\n".to_owned(), |text, level| {
             format!("cat > {level}.sh <<'E{level}'\n{text}E{level}\n")
@@ -298,7 +296,7 @@ fn long_solutions_have_fewer_mutants() {
         assert_eq!(mutants(&tree("a.sql", &text)).len(), expect, "{lines} lines, {} bytes", text.len());
     };
     check(300, 600);
-    // At most 2000, regularly spread over 3000.
+    // At most 2000, spread evenly over 3000.
     check(1_500, 1_500);
     // Longer texts are data.
     check(6_000, 0);
@@ -314,7 +312,7 @@ fn places_and_descriptions() {
     assert_eq!((&*found.place, &*found.region), ("solve.sh:3", "solve.sh:2"));
 }
 
-/// Programs composed of fragments that the grammars support.
+/// Programs made of lines that the grammars support.
 fn script() -> impl Strategy<Value = String> {
     let line = prop::sample::select(vec![
         "sort -rnk2 a.csv | head -n 3 > /app/b.csv",

@@ -1,4 +1,4 @@
-//! Token-based mutants, for languages without a bundled grammar, and for lines of values.
+//! Token-based mutants: for languages without a bundled grammar, and for lines of values.
 
 use std::sync::LazyLock;
 
@@ -8,24 +8,25 @@ use super::edit::{Edit, quoted};
 use super::literal::{decimal_beside, integer_plus, word_beside};
 use super::operator::Operator;
 
-/// Longer data is thinned to about this many positions: its lines are alike.
+/// Most positions in data that are mutated, about. Lines of data are alike, so longer data is
+/// thinned out.
 const MOST_LINES: usize = 60;
 
-/// A number or a comparison outside words. `=` alone is an assignment in most languages, and `<`
-/// alone may open a tag or a generic type, so it counts only between spaces.
+/// A number or a comparison outside of words. `=` alone is an assignment in most languages, so it
+/// does not count. `<` alone may open a tag or a generic type, so it counts only between blanks.
 static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?P<number>\b[0-9]+(?:\.[0-9]+)?\b)|(?P<operator>[<>=!]=|&&|\|\||(?P<blank> )[<>] )").ok()
 });
 
-/// SQL's keywords for row order.
+/// SQL's keywords for the order and the choice of rows.
 static SQL_ORDER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)\b(?:asc|desc|min|max|union all|left join|distinct|and|or)\b").ok());
 
-/// The last `/g` or `/p` of a substitution.
+/// The last flag of a substitution, e.g. `/g` or `/p`.
 static SED_FLAG: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?m)(?:^|[;{ ])s([/,|#])[^\n]*?([gpI])(?:$|[;} ])").ok());
 
-/// Numbers, comparisons, and a few keywords of a program.
+/// Edits of the numbers, comparisons, and a few keywords of a program.
 pub(super) fn program(text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     for captures in TOKEN.iter().flat_map(|token| token.captures_iter(text)) {
@@ -92,7 +93,8 @@ fn swapped(text: &str, range: std::ops::Range<usize>) -> Option<Edit> {
     Some(Edit::replace(text, range, other, operator).what(what))
 }
 
-/// Only upper-case words: in prose and in other languages, lower-case ones are not SQL.
+/// Edits of SQL keywords in upper case. In prose and in other languages, such words in lower case
+/// are not SQL.
 fn sql(text: &str, range: std::ops::Range<usize>) -> Option<Edit> {
     let (other, operator) = match text.get(range.clone())? {
         "ASC" => ("DESC", Operator::SortOrder),
@@ -112,7 +114,7 @@ fn sql(text: &str, range: std::ops::Range<usize>) -> Option<Edit> {
     Some(Edit::replace(text, range, other, operator))
 }
 
-/// A line of data with another value, removed, or swapped with the next one.
+/// Edits of a line of data: another value, the line removed, or swapped with the next one.
 pub(super) fn data(text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let lines: Vec<_> = lines(text).filter(|(_, line)| is_value(line)).collect();
@@ -129,11 +131,11 @@ pub(super) fn data(text: &str) -> Vec<Edit> {
         {
             let swapped = format!("{other}{line}");
             let edit = Edit::replace(text, *start..next + other.len(), swapped, Operator::Content);
-            // The order of lines is irrelevant in most configuration files.
+            // The order of lines does not matter in most configuration files.
             let edit = edit.what(format!("the line `{}` and the next one swapped", quoted(body)));
             found.push(edit.uninformative_if(body.contains('='), "the order of settings is mostly free"));
         }
-        // The value is at the end of a line; the beginning is its name.
+        // The value is at the end of a line, after its name.
         let value = body.rfind(['=', ':', ',', ' ', '\t']).map_or(0, |at| at + 1);
         let range = start + value..start + body.len();
         let written = text.get(range.clone()).unwrap_or_default();
@@ -154,7 +156,7 @@ fn is_value(line: &str) -> bool {
     !(line.len() < 2 || line.starts_with(['#', ';']) || line.starts_with("//"))
 }
 
-/// Lines including their terminators, with start offsets.
+/// Lines with their terminators, and their start offsets.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {

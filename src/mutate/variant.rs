@@ -1,5 +1,5 @@
-//! Legal variants, one file each: `templates/variants/<name>.toml`, and
-//! `templates/variants/lib/*.sh` that they share.
+//! Reads legal variants: one file each, `templates/variants/<name>.toml`, and the scripts that they
+//! share, `templates/variants/lib/*.sh`.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::model::{Applies, Variant};
 
 const FOLDER: &str = "templates/variants";
 
-/// An invalid declaration of a variant.
+/// The error for an invalid declaration of a variant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{file}`: {message}\nhint: {hint}")]
 pub struct VariantError {
@@ -24,7 +24,7 @@ struct VariantFile {
     name: String,
     title: String,
     applies: Applies,
-    /// Names of files in `lib/` that are prepended to the script.
+    /// Names of files in `lib/` whose text is put before the script.
     #[serde(default)]
     uses: Vec<String>,
     script: String,
@@ -52,8 +52,8 @@ pub fn variants(assets: &Assets) -> Result<Vec<Variant>, VariantError> {
     Ok(found)
 }
 
-/// Parses the variant that `text` declares. `file` is its path, which must have the variant's name;
-/// `library` finds the scripts that it uses.
+/// Parses the variant in `text`. `file` is its path, and must have the variant's name. `library`
+/// returns the text of a script in `lib/`.
 pub fn parse_variant(
     file: &str,
     text: &str,
