@@ -1,21 +1,22 @@
-//! Syntax trees of shell and Python texts, and the instructions of Dockerfiles. The texts are not
-//! trusted: trees are walked by a work list, and by recursion only where [`depth`] was looked at
-//! before.
+//! Syntax trees of shell and Python texts, and instructions of Dockerfiles.
+//!
+//! Texts are untrusted and may be nested deeply. So trees are walked with a work list. A recursive
+//! walk must check [`depth`] first.
 
 pub(crate) mod builder;
 pub(crate) mod dockerfile;
 
 use tree_sitter::{Node, Parser, Tree};
 
-/// A grammar that is compiled in.
+/// A built-in grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grammar {
     Bash,
     Python,
 }
 
-/// The syntax tree of `text`. A text with errors has one too, with error nodes; `None` means that
-/// the grammar does not load.
+/// The syntax tree of `text`. A text with errors has a tree with error nodes. `None` if the grammar
+/// cannot be loaded.
 pub(crate) fn parse(grammar: Grammar, text: &str) -> Option<Tree> {
     let language = match grammar {
         Grammar::Bash => tree_sitter_bash::LANGUAGE,
@@ -31,7 +32,7 @@ pub(crate) fn text_of<'a>(node: Node<'_>, text: &'a str) -> &'a str {
     text.get(node.byte_range()).unwrap_or_default()
 }
 
-/// All children of a node, punctuation included.
+/// All children of a node, including punctuation.
 pub(crate) fn children(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).collect()
@@ -43,12 +44,12 @@ pub(crate) fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
     node.named_children(&mut cursor).collect()
 }
 
-/// The line on which a node begins, from 1.
+/// The line where a node begins, from 1.
 pub(crate) fn line(node: Node<'_>) -> u32 {
     u32::try_from(node.start_position().row).unwrap_or(u32::MAX - 1) + 1
 }
 
-/// How many nodes of a tree contain each other at most.
+/// The depth of a tree: the most nodes that are nested in each other.
 pub(crate) fn depth(tree: &Tree) -> usize {
     let mut cursor = tree.walk();
     let (mut here, mut deepest) = (1, 1);
@@ -91,7 +92,7 @@ mod tests {
         };
         check(Grammar::Bash, "a | b\nif c; then d; fi", "command", &[(1, "a"), (1, "b"), (2, "c"), (2, "d")]);
         check(Grammar::Python, "f(g(1))\nh()", "call", &[(1, "f(g(1))"), (1, "g(1)"), (2, "h()")]);
-        // A deep text is no reason to overflow the stack.
+        // A deep text must not overflow the stack.
         let deep = format!("{}1{}", "(".repeat(20_000), ")".repeat(20_000));
         assert!(descendants(parse(Grammar::Python, &deep).unwrap().root_node()).count() > 10);
     }

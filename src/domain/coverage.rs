@@ -1,4 +1,4 @@
-//! Coverage of the grid of axes by a set of blueprints.
+//! Coverage: how many tasks of a plan are in each cell of the grid of axes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,15 +11,15 @@ use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind};
 /// Tasks by domain, operation, kind and difficulty. A task counts once in each of its operations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Coverage {
-    /// Blueprints counted.
+    /// Number of blueprints.
     pub tasks: u32,
-    /// Cells that are not empty, in order.
+    /// Cells with tasks, sorted.
     pub cells: Vec<CoverageCell>,
-    /// Domains in the grid, empty ones included.
+    /// All domains of the grid, also those without tasks.
     pub domains: Vec<DomainCoverage>,
 }
 
-/// One cell that is not empty.
+/// A cell with tasks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CoverageCell {
     pub domain: DomainId,
@@ -29,7 +29,7 @@ pub struct CoverageCell {
     pub tasks: u32,
 }
 
-/// One domain's tasks along each axis. A value without tasks has no entry.
+/// The tasks of one domain along each axis. A value without tasks has no entry.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DomainCoverage {
     pub domain: DomainId,
@@ -38,7 +38,7 @@ pub struct DomainCoverage {
     pub kinds: BTreeMap<EngineeringKind, u32>,
     pub difficulties: BTreeMap<Difficulty, u32>,
     pub operations: BTreeMap<String, u32>,
-    /// Operations that the domain's skills exercise but none of the tasks does.
+    /// Operations of the domain's skills that no task exercises.
     pub missing_operations: Vec<Operation>,
 }
 
@@ -94,8 +94,8 @@ fn count(len: usize) -> u32 {
 }
 
 impl Coverage {
-    /// The grid as text: a row per domain, then operations by domain. A dot is an empty cell, a
-    /// blank one that the domain does not request.
+    /// The grid as text: a table of domains, then a table of operations by domain. A dot marks an
+    /// empty cell. A blank marks a cell that the domain does not ask for.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let mut rows = vec![head(
@@ -113,8 +113,8 @@ impl Coverage {
         }
         write_table(&mut out, &rows);
         out.push('\n');
-        // Domains are the rows here too; sixteen long names fit a terminal only as numbers with a
-        // key.
+        // Domains are the rows of this table too. Sixteen long names do not fit into a terminal, so
+        // columns are numbered, and a key follows.
         let numbers: Vec<String> = (1..=Operation::ALL.len()).map(|number| number.to_string()).collect();
         let mut rows = vec![head(["operation"], numbers.iter().map(String::as_str))];
         for domain in &self.domains {
@@ -150,7 +150,7 @@ fn dot(tasks: u32) -> String {
     if tasks == 0 { ".".to_owned() } else { tasks.to_string() }
 }
 
-/// Columns as wide as their widest entry; the first one flush left.
+/// Pads each column to its widest entry. The first column is aligned left.
 fn write_table(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width =

@@ -8,17 +8,18 @@ use rand::seq::SliceRandom as _;
 
 use crate::model::{DomainId, Seed};
 
-/// A seeded cycle over all recipes, interleaved by domain: the first *D* positions use *D* domains,
-/// and each cycle of *R* positions uses each of the *R* recipes.
+/// A seeded cycle over all recipes, interleaved by domain. With *D* domains, the first *D*
+/// positions have different domains. With *R* recipes, each cycle of *R* positions has every recipe
+/// once.
 pub(super) struct Cycle {
-    /// Positions of the recipes, by domain.
+    /// Indices of the recipes of each domain.
     domains: Vec<Vec<u32>>,
     recipes: u32,
     run_seed: Seed,
 }
 
 impl Cycle {
-    /// A cycle over recipes, whose domains are given by `domains`.
+    /// A cycle over recipes. `domains` has the domain of each.
     pub(super) fn new<'a>(domains: impl Iterator<Item = &'a DomainId>, run_seed: Seed) -> Self {
         let mut by_domain: BTreeMap<&DomainId, Vec<u32>> = BTreeMap::new();
         let mut recipes = 0;
@@ -29,15 +30,15 @@ impl Cycle {
         Self { domains: by_domain.into_values().collect(), recipes, run_seed }
     }
 
-    /// Index of the recipe at position `index`; `None` if there is no recipe.
+    /// Index of the recipe at position `index`. `None` if there are no recipes.
     pub(super) fn recipe_at(&self, index: u32) -> Option<usize> {
         let round = index.checked_div(self.recipes)?;
         let turn = (index % self.recipes) as usize;
         self.order(round).get(turn).map(|place| *place as usize)
     }
 
-    /// Each cycle has its own order. With the same order for all, a shard `i/n` would always
-    /// contain the same recipes whenever *n* divides their number.
+    /// Each cycle has its own order. Otherwise a shard `i/n` would always contain the same recipes
+    /// if *n* divides their number.
     fn order(&self, round: u32) -> Vec<u32> {
         let seed = self.run_seed.derive(&["cycle", &round.to_string()]);
         let mut rng = ChaCha20Rng::seed_from_u64(seed.0);

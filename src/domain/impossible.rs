@@ -1,4 +1,4 @@
-//! Cells of the coverage grid that the specs request and no recipe can fill.
+//! Impossible cells: cells of the coverage grid that a spec asks for and no recipe can fill.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,24 +9,24 @@ use super::plan::{Candidate, Domains, candidates};
 use super::{RecipeDecl, Recipes, Specs};
 use crate::model::{Difficulty, DomainId, EngineeringKind, RecipeId};
 
-/// A cell of the coverage grid that stays empty for every seed, with the reason.
+/// A cell that stays empty for every seed, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ImpossibleCell {
     pub domain: DomainId,
     pub cell: Cell,
 }
 
-/// The unreachable part of a domain.
+/// The part of a domain that cannot be filled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cell {
-    /// The domain has no recipe at all.
+    /// The domain has no recipes.
     Domain,
-    /// The recipe declares only kinds or difficulties to which the domain gives no weight.
+    /// The recipe declares only kinds or difficulties that have no weight in the domain.
     Recipe(RecipeId),
-    /// No recipe makes tasks of this kind at any difficulty that the domain wants.
+    /// No recipe makes tasks of this kind at a difficulty that the domain asks for.
     Kind(EngineeringKind),
-    /// No recipe makes tasks of this kind at this difficulty, though some do at another.
+    /// No recipe makes tasks of this kind at this difficulty. Some make them at another difficulty.
     KindDifficulty(EngineeringKind, Difficulty),
     /// No recipe exercises this skill.
     Skill(String),
@@ -89,12 +89,12 @@ pub(super) fn impossible_cells(specs: &Specs, recipes: &Recipes, domains: &Domai
     cells
 }
 
-/// The values to which a mix gives a positive weight.
+/// The values with a positive weight in a mix.
 fn wanted<T: Copy>(mix: &BTreeMap<T, f64>) -> impl Iterator<Item = T> {
     mix.iter().filter(|(_, weight)| **weight > 0.0).map(|(item, _)| *item)
 }
 
-/// The cells as text for people: one line per domain, naming what a new recipe could fill.
+/// The cells as text: one line per domain, with everything that a new recipe could fill.
 pub fn gaps(cells: &[ImpossibleCell]) -> String {
     let mut by_domain: BTreeMap<&DomainId, Vec<&ImpossibleCell>> = BTreeMap::new();
     for cell in cells {

@@ -1,4 +1,4 @@
-//! Limits stated by a spec, merged with the defaults.
+//! Limits in a spec or a recipe, which override other limits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,19 @@ use super::problem::Problem;
 use super::source::{Source, at};
 use crate::model::Limits;
 
-/// The keys of [`Limits`], each of which may be left out.
+/// The keys of [`Limits`]. Each is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitOverrides {
-    /// CPU cores, a whole number: Harbor 0.24 reads no fraction.
+    /// CPU cores. Must be a whole number, because Harbor 0.24 reads no fractions.
     pub cpus: Option<f64>,
     /// Memory in MiB.
     pub memory_mb: Option<u32>,
-    /// Disk that the container may write, in MiB.
+    /// Disk space that the container may write, in MiB.
     pub storage_mb: Option<u32>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub pids: Option<u32>,
-    /// Seconds for the image build.
+    /// Seconds for building the image.
     pub build_timeout_sec: Option<u32>,
     /// Seconds for one solver.
     pub agent_timeout_sec: Option<u32>,
@@ -28,7 +28,7 @@ pub struct LimitOverrides {
 }
 
 impl LimitOverrides {
-    /// These limits, with values of `base` where none is stated.
+    /// These limits. Values of `base` replace missing ones.
     pub fn over(&self, base: &Limits) -> Limits {
         Limits {
             cpus: self.cpus.unwrap_or(base.cpus),
@@ -41,7 +41,7 @@ impl LimitOverrides {
         }
     }
 
-    /// Checks for limits under which nothing can run, or that Harbor cannot read.
+    /// Reports limits under which nothing can run, and limits that Harbor cannot read.
     pub(super) fn check(&self, source: &Source<'_>) -> Vec<Problem> {
         let whole = [
             ("memory_mb", self.memory_mb),

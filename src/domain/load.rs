@@ -15,7 +15,7 @@ const RECIPES: &str = "templates/recipes";
 const BASES: &str = "templates/bases";
 const VARIANTS: &str = "templates/variants";
 
-/// Every `domains/<id>.toml`.
+/// Loads every `domains/<id>.toml`.
 pub fn load_domains(assets: &Assets) -> Result<Specs, DomainError> {
     let bases = bases(assets);
     let mut specs = Specs::new();
@@ -42,7 +42,7 @@ pub fn load_domains(assets: &Assets) -> Result<Specs, DomainError> {
     DomainError::unless(problems, specs)
 }
 
-/// Every recipe below `templates/recipes/<domain>/<name>/`, checked against its domain.
+/// Loads every recipe below `templates/recipes/<domain>/<name>/`, and checks it against its domain.
 pub fn load_recipes(assets: &Assets, specs: &Specs) -> Result<Recipes, DomainError> {
     let mut recipes = Recipes::new();
     let mut problems = Vec::new();
@@ -57,7 +57,7 @@ pub fn load_recipes(assets: &Assets, specs: &Specs) -> Result<Recipes, DomainErr
     DomainError::unless(problems, recipes)
 }
 
-/// One recipe, independent of problems of the others. `None` if there is no such folder.
+/// Loads one recipe. Problems of other recipes do not matter. `None` if there is no such folder.
 pub fn load_recipe(assets: &Assets, specs: &Specs, id: &RecipeId) -> Option<Result<RecipeDecl, DomainError>> {
     recipe_folders(assets).get(id).map(|files| load_folder(assets, specs, id, files))
 }
@@ -69,7 +69,7 @@ fn recipe_folders(assets: &Assets) -> BTreeMap<RecipeId, Vec<RelPath>> {
         if let (Some(domain), Some(name), Some(rest)) = (parts.next(), parts.next(), parts.next())
             && let Ok(rest) = RelPath::new(rest)
         {
-            // Parts of a path always make an id; the letters are checked by `check_name`.
+            // Parts of a path always make an id. `check_name` checks their characters.
             if let Ok(id) = RecipeId::parse(format!("{domain}/{name}")) {
                 folders.entry(id).or_default().push(rest);
             }
@@ -115,8 +115,8 @@ fn load_folder(
     DomainError::unless(problems, decl)
 }
 
-/// Names of the base images. Empty if the templates folder has none, which drafting reports once
-/// instead of every spec.
+/// Names of the base images. Empty if the templates folder has none. Then drafting reports it once,
+/// instead of a problem for every spec.
 fn bases(assets: &Assets) -> BTreeSet<String> {
     let folders = assets.files_under(BASES);
     folders.filter_map(|(path, ..)| Some(path.as_str().strip_suffix("/Dockerfile")?.to_owned())).collect()
@@ -137,7 +137,7 @@ fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Problem> {
     })
 }
 
-/// A base that does not exist.
+/// The problem of a base that does not exist.
 pub(super) fn check_base(source: &Source<'_>, base: &str, bases: &BTreeSet<String>) -> Option<Problem> {
     if bases.is_empty() || bases.contains(base) {
         return None;
@@ -227,7 +227,7 @@ fn check_domain(source: &Source<'_>, spec: &DomainSpec, bases: &BTreeSet<String>
     problems
 }
 
-/// Problems of tables with ids: empty tables, ids that are malformed or repeated, empty texts.
+/// Problems of a table with ids: no entries, malformed or repeated ids, or empty texts.
 fn check_items(source: &Source<'_>, key: &str, text_key: &str, items: &[(&str, &str)]) -> Vec<Problem> {
     let mut problems = Vec::new();
     if items.is_empty() {
@@ -249,7 +249,7 @@ fn check_items(source: &Source<'_>, key: &str, text_key: &str, items: &[(&str, &
     problems
 }
 
-/// Words that occur twice in one list.
+/// Problems of words that occur twice in one list.
 pub(super) fn repeated<'a>(
     source: &Source<'_>,
     words: impl Iterator<Item = (Vec<Step<'a>>, &'a str)>,
@@ -261,7 +261,7 @@ pub(super) fn repeated<'a>(
         .collect()
 }
 
-/// Weights that do not form a mix.
+/// Problems of weights that do not form a mix, e.g. a negative weight.
 fn check_mix<'a>(
     source: &Source<'_>,
     key: &'a str,

@@ -1,8 +1,8 @@
-//! Domain specs, recipe declarations, and the plan that follows from them.
+//! Domain specs, recipe declarations, and the plan that is made from them.
 //!
-//! Pure functions except for reading [`crate::assets::Assets`]: text becomes typed declarations, or
-//! problems with file, line and hint; declarations and a seed become blueprints. Rendering recipes
-//! is the job of `author`.
+//! Text becomes typed declarations, or problems with file, line and hint. Declarations and a seed
+//! become blueprints. All functions are pure, apart from reading [`crate::assets::Assets`]. The
+//! module `author` renders recipes.
 
 mod coverage;
 mod cycle;

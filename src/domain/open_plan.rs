@@ -1,6 +1,6 @@
-//! Plans blueprints over the cells of the specs themselves, with or without a recipe for them.
+//! Plans blueprints over the cells of the specs, whether or not a recipe can fill them.
 //!
-//! As in [`super::plan`], blueprint *i* is a function of specs, recipes, run seed and *i* alone.
+//! As in [`super::plan`], blueprint *i* depends only on specs, recipes, run seed and *i*.
 
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -11,21 +11,22 @@ use super::plan::{Candidate, Domains, Plan, candidates, plan, uniform, weighted}
 use super::{DomainSpec, Recipes, Specs};
 use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, Seed, TaskAuthor};
 
-/// Draws of a cell before a filled one is accepted: a domain may have no empty cell.
+/// Most draws of a cell. After that a cell that already has a recipe is accepted, because a domain
+/// may have no empty cell.
 const MAX_DRAWS: u32 = 64;
-/// The second skill of a task is drawn with this probability: most requests are about one thing.
+/// Probability that a task has a second skill. Most requests are about one thing.
 const SECOND_SKILL: f64 = 0.5;
 
 /// Who writes the tasks of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authors {
-    /// Recipes alone.
+    /// Recipes only.
     Recipes,
-    /// A model alone.
+    /// A model only.
     Model,
-    /// Recipes write the cells that they have, a model the others.
+    /// Recipes write the cells that they can fill, and a model writes the others.
     Mixed,
-    /// A model, and only cells that no recipe has.
+    /// A model only, and only cells that no recipe can fill.
     Fill,
 }
 

@@ -1,10 +1,10 @@
-//! Operations at the terminal, as TerminalWorld names them.
+//! Operations: TerminalWorld's types of terminal work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The sixteen operation types of TerminalWorld (arXiv 2605.22535, `operation_types.json`): the
-/// columns of the coverage grid.
+/// The sixteen operation types of TerminalWorld (arXiv 2605.22535, `operation_types.json`). They
+/// are the columns of the coverage grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {

@@ -1,4 +1,4 @@
-//! Parameters that vary a recipe's problem.
+//! Parameters: values that a recipe draws at random for each task.
 
 use std::collections::BTreeMap;
 
@@ -14,35 +14,35 @@ use crate::model::Difficulty;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "ParamFile")]
 pub struct Param {
-    /// Whether the instruction states it. Only then may the scripted expert use it.
+    /// Whether the instruction states the value. The scripted expert may use only such values.
     pub public: bool,
-    /// What it can be.
+    /// The possible values.
     pub range: ParamRange,
 }
 
-/// What a parameter can be.
+/// The possible values of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParamRange {
-    /// One of the list.
+    /// One item of the list.
     Choice(Vec<Value>),
     /// `min`, `min + step`, … up to `max`.
     Int { min: i64, max: i64, step: i64 },
-    /// A number with `digits` decimals from `min` to `max`, both included.
+    /// A number with `digits` decimals, from `min` to `max`, both included.
     Float { min: f64, max: f64, digits: u32 },
     /// `n` different items of the list, in random order.
     Sample { from: Vec<Value>, n: usize },
-    /// A value for each difficulty.
+    /// One value for each difficulty.
     ByDifficulty(BTreeMap<Difficulty, Value>),
-    /// Always the same.
+    /// Always the same value.
     Constant(Value),
 }
 
-/// 2^53: up to here `f64` holds every whole number.
+/// 2^53: an `f64` represents every whole number up to here.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Param {
-    /// One value for `difficulty`. `null` where a by-difficulty parameter says nothing; loading
-    /// refuses such recipes.
+    /// Draws a value for `difficulty`. Returns `null` if a by-difficulty parameter has no value for
+    /// it. Loading refuses such recipes.
     pub fn draw(&self, difficulty: Difficulty, rng: &mut ChaCha20Rng) -> Value {
         match &self.range {
             ParamRange::Choice(from) => from.get(below(rng, from.len())).cloned().unwrap_or(Value::Null),
@@ -52,8 +52,8 @@ impl Param {
                 Value::from(min.wrapping_add_unsigned(drawn.wrapping_mul(step.unsigned_abs())))
             }
             ParamRange::Float { min, max, digits } => {
-                // Drawn on the grid of representable values, so that both ends are as likely as the
-                // rest.
+                // Drawn as a multiple of the last decimal, so that both ends are as likely as other
+                // values.
                 let scale = 10f64.powi(digits.cast_signed());
                 let (low, high) = ((min * scale).round() as i64, (max * scale).round() as i64);
                 Value::from(rng.random_range(low..=high) as f64 / scale)
@@ -72,42 +72,42 @@ impl Param {
     }
 }
 
-/// An index into a list of `len`. Drawn as `u32`: ranges of `usize` give other numbers on other
-/// platforms.
+/// Draws an index into a list of `len` items. It is drawn as `u32`, because ranges of `usize` give
+/// other numbers on other platforms.
 fn below(rng: &mut ChaCha20Rng, len: usize) -> usize {
     let len = u32::try_from(len).unwrap_or(u32::MAX);
     if len == 0 { 0 } else { rng.random_range(0..len) as usize }
 }
 
-/// A parameter as it is written: which keys belong to it depends on `type`.
+/// A parameter as written in the file. `type` decides which keys it has.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Param")]
 pub(super) struct ParamFile {
     r#type: ParamType,
-    /// Whether the instruction states the value; only then may the scripted expert use it.
+    /// Whether the instruction states the value. The scripted expert may use only such values.
     #[serde(default)]
     public: bool,
-    /// `choice`, `sample`: what is drawn from.
+    /// `choice`, `sample`: the list of items.
     #[schemars(with = "Option<Vec<Value>>")]
     from: Option<Vec<toml::Value>>,
-    /// `sample`: how many.
+    /// `sample`: the number of items.
     n: Option<usize>,
     /// `int`, `float`: the smallest value.
     min: Option<f64>,
     /// `int`, `float`: the largest value.
     max: Option<f64>,
-    /// `int`: distance of neighbouring values; 1 if left out.
+    /// `int`: the difference of neighbouring values. The default is 1.
     step: Option<f64>,
-    /// `float`: decimals; 2 if left out.
+    /// `float`: the number of decimals. The default is 2.
     digits: Option<u32>,
-    /// `by_difficulty`: the value on easy tasks.
+    /// `by_difficulty`: the value for easy tasks.
     #[schemars(with = "Option<Value>")]
     easy: Option<toml::Value>,
-    /// `by_difficulty`: the value on medium tasks.
+    /// `by_difficulty`: the value for medium tasks.
     #[schemars(with = "Option<Value>")]
     medium: Option<toml::Value>,
-    /// `by_difficulty`: the value on hard tasks.
+    /// `by_difficulty`: the value for hard tasks.
     #[schemars(with = "Option<Value>")]
     hard: Option<toml::Value>,
     /// `constant`: the value.
@@ -115,7 +115,7 @@ pub(super) struct ParamFile {
     value: Option<toml::Value>,
 }
 
-/// What a parameter is drawn by.
+/// How the value of a parameter is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ParamType {
@@ -128,7 +128,7 @@ enum ParamType {
 }
 
 impl ParamType {
-    /// The keys that belong to it, beside `type` and `public`.
+    /// The keys of a parameter of this type, in addition to `type` and `public`.
     fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Choice => &["from"],
@@ -234,7 +234,7 @@ fn whole(key: &str, number: Option<f64>) -> Result<i64, String> {
     if exact { Ok(number as i64) } else { Err(format!("`{key}` = {number} is not a whole number")) }
 }
 
-/// A value that JSON, and so a template, can represent.
+/// The value as JSON, which templates can use.
 fn json(value: toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => Value::from(text),

@@ -1,7 +1,7 @@
 //! Plans blueprints from specs and recipes.
 //!
-//! Blueprint *i* is a function of specs, recipes, run seed and *i* alone, independent of the number
-//! of blueprints and of earlier ones. So a run can be extended, sharded and resumed.
+//! Blueprint *i* depends only on specs, recipes, run seed and *i*. It does not depend on earlier
+//! blueprints, or on their number. So a run can be extended, sharded and resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,9 @@ use crate::model::{Blueprint, DomainId, RecipeId, Seed, TaskAuthor};
 /// Blueprints, and the cells that no recipe can fill.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// In order of index, from 0.
+    /// Sorted by index, from 0.
     pub blueprints: Vec<Blueprint>,
-    /// Cells that the specs request and no recipe fills.
+    /// Cells that the specs ask for and no recipe fills.
     pub impossible: Vec<ImpossibleCell>,
 }
 
@@ -32,7 +32,7 @@ pub enum Domains {
     Only(BTreeSet<DomainId>),
 }
 
-/// A requested domain has no spec.
+/// The error for a requested domain that has no spec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown domain `{name}`\nhint: {hint}")]
 pub struct UnknownDomain {
@@ -41,7 +41,7 @@ pub struct UnknownDomain {
 }
 
 impl Domains {
-    /// The named ones; all of them where none is named.
+    /// The domains with these names. All domains if `names` is empty.
     pub fn named(specs: &Specs, names: &[String]) -> Result<Self, UnknownDomain> {
         let find = |name: &String| {
             let known = || specs.keys().map(DomainId::as_str);
@@ -52,7 +52,7 @@ impl Domains {
         Ok(if only.is_empty() { Self::All } else { Self::Only(only) })
     }
 
-    /// Whether `id` is one of them.
+    /// Whether the plan includes the domain.
     pub fn contains(&self, id: &DomainId) -> bool {
         match self {
             Self::All => true,
@@ -63,8 +63,8 @@ impl Domains {
 
 /// The first `count` blueprints of a run.
 ///
-/// The recipe is the first axis: a seeded cycle over all recipes, interleaved by domain. The other
-/// axes are sampled from what the recipe declares, weighted by its domain.
+/// The recipe is chosen first: by a seeded cycle over all recipes, interleaved by domain. The other
+/// axes are drawn from the values that the recipe declares, with the weights of its domain.
 pub fn plan(specs: &Specs, recipes: &Recipes, run_seed: Seed, count: u32, domains: &Domains) -> Plan {
     let usable: Vec<_> = candidates(specs, recipes, domains).filter(Candidate::is_usable).collect();
     let cycle = Cycle::new(usable.iter().map(|candidate| candidate.domain), run_seed);
@@ -104,7 +104,7 @@ pub(super) fn candidates<'a>(
 }
 
 impl Candidate<'_> {
-    /// Whether the domain gives weight to any kind or difficulty that the recipe declares.
+    /// Whether a kind and a difficulty that the recipe declares have a weight in the domain.
     pub(super) fn is_usable(&self) -> bool {
         let wanted = |weight: Option<&f64>| weight.is_some_and(|weight| *weight > 0.0);
         self.decl.kinds.iter().any(|kind| wanted(self.spec.kinds.get(kind)))
@@ -113,7 +113,8 @@ impl Candidate<'_> {
 
     pub(super) fn blueprint(&self, run_seed: Seed, index: u32) -> Option<Blueprint> {
         let seed = run_seed.derive(&["blueprint", self.domain.as_str(), &index.to_string()]);
-        // One generator per axis: a longer list of personas must not change the language.
+        // Each axis has its own generator. E.g. a longer list of personas must not change the
+        // language.
         let axis = |name: &str| ChaCha20Rng::seed_from_u64(seed.derive(&["axis", name]).0);
         let operations = self.spec.operations(&self.decl.skills);
         Some(Blueprint {
@@ -134,12 +135,13 @@ impl Candidate<'_> {
 }
 
 pub(super) fn uniform<'a, T>(items: &'a [T], rng: &mut ChaCha20Rng) -> Option<&'a T> {
-    // `u32`: ranges of `usize` give other numbers on other platforms.
+    // Drawn as `u32`, because ranges of `usize` give other numbers on other platforms.
     let len = u32::try_from(items.len()).ok().filter(|len| *len > 0)?;
     items.get(rng.random_range(0..len) as usize)
 }
 
-/// One of `items` with probability in proportion to its weight; `None` where no weight is positive.
+/// Draws one of `items`, with probability proportional to its weight. `None` if no weight is
+/// positive.
 pub(super) fn weighted<'a, T: Ord>(
     items: &'a [T],
     weights: &BTreeMap<T, f64>,
@@ -155,6 +157,6 @@ pub(super) fn weighted<'a, T: Ord>(
             return Some(item);
         }
     }
-    // Reached only through rounding.
+    // Reached only because of rounding.
     positive.last().map(|(item, _)| *item)
 }

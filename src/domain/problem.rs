@@ -7,9 +7,9 @@ use std::fmt;
 pub struct Problem {
     /// The file's path as shown to users.
     pub file: String,
-    /// Position in the file; `None` if the problem concerns the whole file.
+    /// Position in the file. `None` if the problem concerns the whole file.
     pub at: Option<Position>,
-    /// A lower-case fragment.
+    /// A fragment that begins in lower case.
     pub message: String,
     /// How to fix it.
     pub hint: Option<String>,
@@ -18,13 +18,13 @@ pub struct Problem {
 /// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
 }
 
-/// Specs that cannot be used. Contains every problem that could be found at once, at least one.
+/// The error for specs that cannot be used. It contains every problem that was found, at least one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(.problems))]
 pub struct DomainError {
@@ -59,7 +59,7 @@ impl From<Problem> for DomainError {
 }
 
 impl DomainError {
-    /// `value` if there are no problems.
+    /// Returns `value` if there are no problems.
     pub(super) fn unless<T>(problems: Vec<Problem>, value: T) -> Result<T, Self> {
         if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
     }
@@ -78,10 +78,12 @@ impl Position {
     }
 }
 
-/// A hint for a word that is not in `known`: the nearest one if one is near, else all of them.
+/// A hint for a word that is not in `known`: the most similar known word, or all known words if
+/// none is similar.
 pub(crate) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.into_iter().collect();
-    // A third of the letters may differ: `bugfix` is near `bug-fix`, and `log` is not near `lua`.
+    // A third of the letters may differ. E.g. `bugfix` is similar to `bug-fix`, but `log` is not
+    // similar to `lua`.
     let near = (word.chars().count() / 3).max(1);
     let mut begin = known.iter().filter(|candidate| !word.is_empty() && candidate.starts_with(word));
     if let (Some(candidate), None) = (begin.next(), begin.next()) {

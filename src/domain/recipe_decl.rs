@@ -1,4 +1,4 @@
-//! `recipe.toml`: the declaration of a recipe, and its variation between tasks.
+//! `recipe.toml`: the declaration of a recipe, and the ways in which its tasks vary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,14 +18,14 @@ use crate::model::{Difficulty, EngineeringKind, Profile, RecipeId, Seed, is_keba
 /// All recipes of a run.
 pub type Recipes = BTreeMap<RecipeId, RecipeDecl>;
 
-/// What `recipe.toml` declares.
+/// The content of `recipe.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "termsmith recipe declaration")]
 pub struct RecipeDecl {
-    /// The author's version of the recipe, from 1: bumped when its output changes.
+    /// The recipe's version, from 1. Raise it whenever the recipe's output changes.
     pub version: u32,
-    /// What the task is, in a few words.
+    /// The task in a few words.
     pub title: String,
     /// Engineering kinds of its tasks.
     pub kinds: Vec<EngineeringKind>,
@@ -33,13 +33,13 @@ pub struct RecipeDecl {
     pub difficulties: Vec<Difficulty>,
     /// Languages of the domain spec that its tasks can ask for.
     pub languages: Vec<String>,
-    /// One to four skills of the domain spec, all of which each task exercises.
+    /// One to four skills of the domain spec. Each task exercises all of them.
     pub skills: Vec<String>,
-    /// Fixtures of the domain spec that it can generate.
+    /// Fixtures of the domain spec that it can make.
     pub fixtures: Vec<String>,
     /// Verifier kinds of the domain spec that its tests use.
     pub verifiers: Vec<String>,
-    /// Base image: a folder in `templates/bases/`.
+    /// Base image: the name of a folder in `templates/bases/`.
     pub base: String,
     /// Capability profile of the solver's container.
     #[serde(default)]
@@ -47,37 +47,36 @@ pub struct RecipeDecl {
     /// Limits that differ from the domain's.
     #[serde(default)]
     pub limits: LimitOverrides,
-    /// Which part of the solver's container is judged.
+    /// Which part of the solver's container is judged, and how.
     pub subject: SubjectDecl,
-    /// Parameters that change the problem.
+    /// Values that are drawn at random for each task.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ParamFile>")]
     pub params: BTreeMap<String, Param>,
     /// Solutions that look right and miss a requirement.
     pub wrong: Vec<WrongDecl>,
-    /// What checks count for in step scores, by the test function's name; 1 for those that are not
-    /// named.
+    /// Weights of checks in step scores, by the name of the test function. The default is 1.
     #[serde(default)]
     pub weights: BTreeMap<String, f64>,
-    /// Which legal variants of the correct state its tests must accept.
+    /// Legal variants of the correct state that differ from the common ones.
     #[serde(default)]
     pub variants: VariantsDecl,
 }
 
-/// Which part of the solver's container is judged.
+/// Which part of the solver's container is judged, and how.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectDecl {
-    /// Absolute folders that are carried to the verifier. The first one is the work directory.
+    /// Absolute paths of folders that are copied to the verifier. The first is the work directory.
     pub roots: Vec<String>,
     /// Whether the tests run programs that the solver left.
     #[serde(default)]
     pub programs: bool,
-    /// Shell command that starts services in the subject container before the tests.
+    /// Shell command that starts services before the tests, in the container with the solver's
+    /// programs.
     pub bring_up: Option<String>,
-    /// Why the emitted task declares Harbor's shared verifier: its checks look at what artifacts do
-    /// not carry, such as owners and folders of the system. Without it the task is judged in a
-    /// container of the tests' own.
+    /// Why the written task declares Harbor's shared mode: its checks look at something that a copy
+    /// loses, e.g. owners of files. Without a reason, the tests run in a container of their own.
     pub shared_because: Option<String>,
 }
 
@@ -85,20 +84,20 @@ pub struct SubjectDecl {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrongDecl {
-    /// Kebab-case; the script's name.
+    /// Kebab-case. It is also the name of the script.
     pub name: String,
     /// The requirement that it misses.
     pub why: String,
 }
 
 impl RecipeDecl {
-    /// A task with more skills exercises most of them only incidentally.
+    /// Most skills of a recipe. A task with more exercises most of them only incidentally.
     pub const MOST_SKILLS: usize = 4;
 
-    /// Fewer known wrong solutions are too weak a test of the tests.
+    /// Fewest known wrong solutions of a recipe. Fewer test the checks too weakly.
     pub const FEWEST_WRONG: usize = 3;
 
-    /// Reads the `recipe.toml` of `id`, and checks what can be checked without its domain.
+    /// Parses the `recipe.toml` of `id`, and checks everything that does not need the domain.
     pub fn parse(id: &RecipeId, text: &str) -> Result<Self, DomainError> {
         Self::read(&Source::parse(format!("templates/recipes/{id}/recipe.toml"), text)?)
     }
@@ -108,8 +107,8 @@ impl RecipeDecl {
         DomainError::unless(decl.check_alone(source), decl)
     }
 
-    /// One value for each parameter. Each has its own generator, so that adding one does not change
-    /// the others.
+    /// Draws one value for each parameter. Each parameter has its own generator, so a new parameter
+    /// does not change the others.
     pub fn draw(&self, difficulty: Difficulty, rng: &mut ChaCha20Rng) -> BTreeMap<String, Value> {
         let seed = Seed(rng.next_u64());
         let value = |name: &String, param: &Param| {
@@ -245,7 +244,7 @@ impl RecipeDecl {
         problems
     }
 
-    /// Checks against the domain of the recipe.
+    /// Checks the declaration against the recipe's domain.
     pub(super) fn check_against(
         &self,
         source: &Source<'_>,
@@ -271,7 +270,7 @@ impl RecipeDecl {
         problems
     }
 
-    /// The lists whose words the domain spec declares.
+    /// The lists whose words the domain spec must declare.
     fn word_lists(&self) -> [(&'static str, &Vec<String>); 4] {
         [
             ("languages", &self.languages),

@@ -16,14 +16,14 @@ const NEEDED: [(&str, &str); 5] = [
     ("clauses.toml", "it says what each sentence of the instruction demands, and how that can be violated"),
 ];
 
-/// Its strings contain templates, but the file itself is not one.
+/// The file of the scripted expert. Its strings are templates, but the file itself is not.
 const EXPERT: &str = "expert.toml";
 
-/// Letters of domain and recipe together: with two hyphens and a six-digit index, a task's name
-/// keeps to 64.
+/// Most characters of domain and recipe together. With two hyphens and a six-digit index, a task's
+/// name then has at most 64.
 const LONGEST_ID: usize = 56;
 
-/// Missing files, and undeclared wrong solutions.
+/// Reports missing files, and wrong solutions that are not declared.
 pub(super) fn check(folder: &str, source: &Source<'_>, decl: &RecipeDecl, files: &[RelPath]) -> Vec<Problem> {
     let names: BTreeSet<&str> = files.iter().map(|path| path.as_str().trim_end_matches(".j2")).collect();
     let problem = |message: String, hint: &str| Problem {
@@ -59,7 +59,7 @@ pub(super) fn check(folder: &str, source: &Source<'_>, decl: &RecipeDecl, files:
     missing.chain(expert).chain(absent).chain(stray).collect()
 }
 
-/// A folder whose name cannot become part of a task's name.
+/// Reports a folder whose name cannot be part of a task's name.
 pub(super) fn check_name(folder: &str, id: &RecipeId) -> Option<Problem> {
     let name = id.name();
     let letters = id.as_str().len().saturating_sub("/".len());

@@ -1,4 +1,4 @@
-//! Files created by `termsmith new`: they work unchanged, and say what to edit.
+//! Files that `termsmith new` creates. They work unchanged, and say what to edit.
 
 use super::problem::suggest;
 use super::recipe_files::check_name;
@@ -41,8 +41,8 @@ pub fn new_domain(assets: &Assets, specs: &Specs, name: &str) -> Result<FileTree
     Ok(files)
 }
 
-/// The files `templates/recipes/<domain>/<name>/…` of a new recipe: a small working task in that
-/// domain's words.
+/// The files of a new recipe, `templates/recipes/<domain>/<name>/…`. They make a small working task
+/// with the domain's words.
 pub fn new_recipe(assets: &Assets, specs: &Specs, id: &str) -> Result<FileTree, ScaffoldError> {
     let bad_name = |hint: String| ScaffoldError::BadRecipeName { name: id.to_owned(), hint };
     let id = &RecipeId::parse(id).map_err(|_| bad_name(format!("write {}", RecipeId::RULE)))?;
@@ -70,7 +70,7 @@ pub fn new_recipe(assets: &Assets, specs: &Specs, id: &str) -> Result<FileTree, 
     if files.is_empty() { Err(ScaffoldError::MissingTemplate("recipe")) } else { Ok(files) }
 }
 
-/// The domain's words that a scaffolded recipe uses. The loader has checked that no list is empty.
+/// The domain's words that a new recipe uses. The loader has checked that no list is empty.
 fn words(spec: &DomainSpec, domain: &str, name: &str) -> Vec<(&'static str, String)> {
     let first = |mut ids: Box<dyn Iterator<Item = &str> + '_>| ids.next().unwrap_or_default().to_owned();
     let prefer = |wanted: &str, ids: Vec<&str>| {
@@ -93,7 +93,7 @@ fn fill(text: &str, words: &[(&str, &str)]) -> String {
     words.iter().fold(text.to_owned(), |text, (place, word)| text.replace(place, word))
 }
 
-/// `merge-two-logs` → `Merge two logs`.
+/// A title from a name, e.g. `Merge two logs` from `merge-two-logs`.
 fn title(name: &str) -> String {
     let words = name.replace(['-', '_'], " ");
     let mut letters = words.chars();

@@ -1,26 +1,26 @@
-//! One of *n* equal parts of a run.
+//! Shards: *n* equal parts of a run.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Part `index` of `count`, written `i/n` with `i` from 0: blueprint *i* belongs to part *i* mod
-/// *n*.
+/// Part `index` of `count`, written `i/n` with `i` from 0. It contains blueprint *i* if *i* mod
+/// `count` is `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: u32,
     count: u32,
 }
 
-/// A text that is not a shard.
+/// The error for a text that is not a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a shard\nhint: write `i/n` with i from 0 to n-1, such as `0/2` and `1/2`")]
 pub struct ShardError(String);
 
 impl Shard {
-    /// The whole run as its only part.
+    /// The whole run as a single part.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// Part `index` of `count`; `None` unless `index < count`.
+    /// Part `index` of `count`. `None` unless `index < count`.
     pub fn new(index: u32, count: u32) -> Option<Self> {
         (index < count).then_some(Self { index, count })
     }

@@ -1,5 +1,4 @@
-//! A TOML document with source positions, so that problems found in parsed values can be reported
-//! by line.
+//! A TOML document with source positions. Problems of parsed values can so be reported by line.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -39,14 +38,14 @@ impl From<usize> for Step<'_> {
     }
 }
 
-/// A path such as `at!["skills", 3, "id"]`.
+/// Makes a path, e.g. `at!["skills", 3, "id"]`.
 macro_rules! at {
     ($($step:expr),* $(,)?) => { &[$($crate::domain::Step::from($step)),*] };
 }
 pub(crate) use at;
 
 impl<'a> Source<'a> {
-    /// Parses `text`, which `file` holds.
+    /// Parses `text`, the content of `file`.
     pub(crate) fn parse(file: impl Into<String>, text: &'a str) -> Result<Self, Problem> {
         let file = file.into();
         match DeTable::parse(text) {
@@ -55,18 +54,18 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The whole document as a `T`.
+    /// Deserialises the whole document.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         toml::from_str(self.text).map_err(|error| from_toml(&self.file, self.text, &error))
     }
 
-    /// A problem at `path`, or at its nearest existing ancestor.
+    /// A problem at `path`, or at its nearest existing parent.
     pub(crate) fn problem(&self, path: &[Step<'_>], message: impl Into<String>) -> Problem {
         let at = self.offset(path).map(|offset| Position::of(self.text, offset));
         Problem { file: self.file.clone(), at, message: message.into(), hint: None }
     }
 
-    /// The integer at the top-level key `key`, if there is one.
+    /// The integer at the top-level key `key`. `None` if there is none.
     pub(crate) fn integer(&self, key: &str) -> Option<i64> {
         match self.root.get(key)?.get_ref() {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
@@ -97,7 +96,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The position to report for `key` of `table`: its value if that is one word, else the key.
+/// The position to report for `key` of `table`: the position of its value if that is one word,
+/// otherwise of the key.
 fn entry<'t, 'a>(table: &'t DeTable<'a>, key: &str) -> Option<(usize, &'t Spanned<DeValue<'a>>)> {
     let (name, value) = table.get_key_value(key)?;
     let offset = match value.get_ref() {
@@ -111,7 +111,7 @@ fn from_toml(file: &str, text: &str, error: &toml::de::Error) -> Problem {
     let at = error.span().map(|span| Position::of(text, span.start));
     let problem =
         |message: &str| Problem { file: file.to_owned(), at, message: message.to_owned(), hint: None };
-    // serde's own wording, of `Error::unknown_field` and `Error::unknown_variant`.
+    // The wording of serde's `Error::unknown_field` and `Error::unknown_variant`.
     match error.message().split_once(", expected ") {
         Some((message, known)) if message.starts_with("unknown ") => {
             let word = backticked(message).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `domains/<id>.toml`.
+//! Domain specs: `domains/<id>.toml`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{LimitOverrides, Operation};
 use crate::model::{Difficulty, DomainId, EngineeringKind, Limits, Profile};
 
-/// All domains of a run. The id is the stem of the file.
+/// All domains of a run, by id. The id is the stem of the file.
 pub type Specs = BTreeMap<DomainId, DomainSpec>;
 
 /// A domain: the axes along which its tasks differ, and the environment of its tasks.
@@ -20,35 +20,35 @@ pub struct DomainSpec {
     pub version: u32,
     /// Name for people.
     pub title: String,
-    /// Several sentences, written for a model: what real work in the domain looks like.
+    /// Several sentences for a model, which describe real work in the domain.
     pub description: String,
-    /// Languages that tasks ask for or that existing programs are written in.
+    /// Programming languages that tasks ask for, or that existing programs are written in.
     pub languages: Vec<String>,
     /// Commands that a solver is expected to use.
     pub tools: Vec<String>,
-    /// Base image that new recipes start from: a folder in `templates/bases/`.
+    /// Base image of new recipes: the name of a folder in `templates/bases/`.
     pub base: String,
-    /// Capability profile that new recipes start from.
+    /// Capability profile of new recipes.
     #[serde(default)]
     pub profile: Profile,
-    /// Relative frequency of each engineering kind; a missing one is 0.
+    /// Relative frequency of each engineering kind. The default is 0.
     pub kinds: BTreeMap<EngineeringKind, f64>,
-    /// Relative frequency of each difficulty; a missing one is 0.
+    /// Relative frequency of each difficulty. The default is 0.
     pub difficulty: BTreeMap<Difficulty, f64>,
-    /// Limits of the domain's tasks; missing ones have termsmith's defaults.
+    /// Limits of the domain's tasks. termsmith's defaults replace missing ones.
     #[serde(default)]
     pub limits: LimitOverrides,
-    /// At least [`DomainSpec::MIN_SKILLS`].
+    /// At least [`DomainSpec::MIN_SKILLS`] skills.
     pub skills: Vec<Skill>,
-    /// Possible authors of the instruction.
+    /// People who may write the instruction.
     pub personas: Vec<Persona>,
-    /// Families of starting material.
+    /// Kinds of data or programs that a task starts with.
     pub fixtures: Vec<Fixture>,
-    /// How a result is judged.
+    /// Ways to judge a result.
     pub verifiers: Vec<VerifierKind>,
 }
 
-/// Something that a task can exercise.
+/// An ability that a task can exercise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Skill {
@@ -56,11 +56,11 @@ pub struct Skill {
     pub id: String,
     /// The ability, as a phrase.
     pub title: String,
-    /// Operations that exercise it at the terminal.
+    /// Terminal operations that exercise it.
     pub operations: Vec<Operation>,
 }
 
-/// A person who requests the work.
+/// A person who asks for the work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Persona {
@@ -70,7 +70,7 @@ pub struct Persona {
     pub text: String,
 }
 
-/// A family of starting material.
+/// A kind of data or program that a task starts with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fixture {
@@ -94,25 +94,25 @@ impl DomainSpec {
     /// The version of the format that this build reads.
     pub const VERSION: u32 = 1;
 
-    /// With fewer skills, a domain's tasks would repeat each other.
+    /// Fewest skills of a domain. With fewer, its tasks would repeat each other.
     pub const MIN_SKILLS: usize = 15;
 
-    /// Limits of the domain's tasks, before a recipe changes them.
+    /// Limits of the domain's tasks, before a recipe overrides them.
     pub fn limits(&self) -> Limits {
         self.limits.over(&Limits::default())
     }
 
-    /// The skill called `id`.
+    /// The skill with the id `id`.
     pub fn skill(&self, id: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.id == id)
     }
 
-    /// The persona called `id`.
+    /// The persona with the id `id`.
     pub fn persona(&self, id: &str) -> Option<&Persona> {
         self.personas.iter().find(|persona| persona.id == id)
     }
 
-    /// The operations that `skills` exercise, each once, in [`Operation::ALL`]'s order.
+    /// The operations that `skills` exercise. Each occurs once, in the order of [`Operation::ALL`].
     pub fn operations(&self, skills: &[String]) -> Vec<Operation> {
         let exercised = |operation: &Operation| {
             skills.iter().filter_map(|id| self.skill(id)).any(|skill| skill.operations.contains(operation))

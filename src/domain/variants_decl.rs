@@ -1,4 +1,4 @@
-//! `[variants]` of `recipe.toml`: variants of `templates/variants/` that a recipe excludes or adds.
+//! `[variants]` of `recipe.toml`: variants that a recipe excludes or adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use super::problem::{Problem, suggest};
 use super::source::{Source, at};
 use crate::model::{Applies, RelPath, is_kebab_case};
 
-/// Differences from the variants that are legal for every task.
+/// Differences from the variants in `templates/variants/` that are legal for every task.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VariantsDecl {
     /// Conditional variants that the instruction leaves free.
     pub include: Vec<String>,
-    /// Variants that the instruction forbids: name → which words of it do.
+    /// Variants that the instruction forbids: name → the words that forbid it.
     pub exclude: BTreeMap<String, String>,
-    /// Variants of the recipe's own, each with a script `variants/<name>.sh`.
+    /// The recipe's own variants, each with a script `variants/<name>.sh`.
     pub own: Vec<OwnVariantDecl>,
 }
 
@@ -26,14 +26,14 @@ pub struct VariantsDecl {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnVariantDecl {
-    /// Kebab-case; the script's name.
+    /// Kebab-case. It is also the name of the script.
     pub name: String,
-    /// What it does, in a few words.
+    /// What it changes, in a few words.
     pub title: String,
-    /// What must have changed for it to do anything.
+    /// The kind of changed files that it works on.
     #[serde(default = "any")]
     pub applies: Applies,
-    /// Why it never makes a correct state wrong, in one sentence.
+    /// One sentence that says why the change never makes a correct state wrong.
     pub legal: String,
 }
 
@@ -42,7 +42,7 @@ fn any() -> Applies {
 }
 
 impl VariantsDecl {
-    /// What can be checked in the declaration alone.
+    /// Checks everything that the declaration alone shows.
     pub(super) fn check(&self, source: &Source<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (name, reason) in &self.exclude {
@@ -87,8 +87,8 @@ impl VariantsDecl {
         problems
     }
 
-    /// Unknown variant names, own names that already exist, missing scripts, and undeclared
-    /// scripts. `known` are the names of `templates/variants/`, and `files` those of the recipe.
+    /// Reports unknown variants, own names that already exist, missing scripts, and undeclared
+    /// scripts. `known` are the names in `templates/variants/`. `files` are the recipe's files.
     pub(super) fn check_against(
         &self,
         source: &Source<'_>,

@@ -1,6 +1,6 @@
-//! Reads folders and files of others into memory: with size limits, without following links.
+//! Reads foreign folders and files into memory, with size limits and without following links.
 //!
-//! Task directories are untrusted, and template folders may contain mistakes; both are read only
+//! Task directories are untrusted, and template folders may contain mistakes. Both are only read
 //! here.
 
 mod open;
@@ -15,20 +15,21 @@ pub use walk::{Bounds, Clutter, Fault, Links, Listed, WalkError, is_clutter, sho
 
 use crate::model::{File, FileTree, RelPath};
 
-/// Bytes of a file that people write, e.g. a manifest or settings.
+/// Most bytes of a file that people write, e.g. a manifest or settings.
 pub const LARGEST_TEXT: u64 = 4 << 20;
 
-/// Every file below `root`.
+/// Reads every file below `root`.
 pub fn read_tree(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
     read_listed(root, bounds, Clutter::Kept, Links::Refused)
 }
 
-/// Everything below `root`, a build context. Links are listed as content and not followed.
+/// Reads a build context. Links are listed as content, and not followed.
 pub fn read_context(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
     read_listed(root, bounds, Clutter::Kept, Links::Listed)
 }
 
-/// Every file below `root`, a folder that people edit, except what editors and programs left in it.
+/// Reads every file below `root`, a folder that people edit. Leftovers of editors and programs are
+/// skipped.
 pub fn read_sources(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
     read_listed(root, bounds, Clutter::LeftOut, Links::Refused)
 }
@@ -47,7 +48,7 @@ fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter, links: Links) -> 
     for (path, target) in listed.links {
         tree.links.insert(plain(path)?, target);
     }
-    // Editors leave empty folders behind; only in a task do they mean something.
+    // Editors leave empty folders behind. Only in a task do empty folders have a meaning.
     if clutter == Clutter::Kept {
         tree.empty_folders = listed.empty_folders.into_iter().map(plain).collect::<Result<_, _>>()?;
     }

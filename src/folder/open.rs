@@ -1,8 +1,8 @@
-//! Opens and reads single files. Every path that somebody else may have made goes through here.
+//! Opens and reads single files. Every path that somebody else may have made is opened here.
 //!
-//! A path can lead to a device that never ends (`/dev/zero`), to a pipe that nobody writes to, or
-//! through a link to a private file. So the type is checked on the open descriptor, and the size
-//! while reading: the metadata of a device or a pipe says 0 bytes.
+//! A path may lead to a device that never ends (`/dev/zero`), to a pipe without a writer, or
+//! through a link to a private file. So the type is checked on the open descriptor. The size is
+//! checked while reading, because the metadata of a device or a pipe says 0 bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _};
@@ -17,7 +17,7 @@ use super::{Fault, WalkError};
 /// File system type of unnamed pipes (`PIPEFS_MAGIC` of Linux).
 const PIPE_FS: u64 = 0x5049_5045;
 
-/// The regular file at `path`, or `None` if it does not exist. A link is refused.
+/// Opens the regular file at `path`. `None` if it does not exist. A link is an error.
 pub fn open_file(path: &Path) -> Result<Option<File>, WalkError> {
     let refused = |fault| Err(WalkError { path: path.to_owned(), fault });
     // Without NONBLOCK, opening a named pipe waits for a writer.
@@ -35,8 +35,8 @@ pub fn open_file(path: &Path) -> Result<Option<File>, WalkError> {
     }
 }
 
-/// The bytes of the regular file at `path`, or `None` if it does not exist. A link is refused, and
-/// more than `most` bytes are.
+/// The bytes of the regular file at `path`. `None` if it does not exist. A link is an error, and so
+/// are more than `most` bytes.
 pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     match open_file(path)? {
         Some(file) => read_bounded(file, path, most).map(Some),
@@ -45,7 +45,8 @@ pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
 }
 
 /// The bytes at a path that the user typed. It may be a link or an unnamed pipe, e.g. `/dev/stdin`
-/// or `<(zstd -dc calls.zst)`. Devices and named pipes are refused, and more than `most` bytes are.
+/// or `<(zstd -dc calls.zst)`. Devices and named pipes are errors, and so are more than `most`
+/// bytes.
 pub fn read_named_by_user(path: &Path, most: u64) -> Result<Vec<u8>, WalkError> {
     let io = |error| WalkError::io(path, error);
     let refused = |fault| Err(WalkError { path: path.to_owned(), fault });
@@ -57,7 +58,7 @@ pub fn read_named_by_user(path: &Path, most: u64) -> Result<Vec<u8>, WalkError> 
     let kind = file.metadata().map_err(io)?.file_type();
     let unnamed_pipe = || fstatfs(&file).is_ok_and(|found| found.f_type.cast_unsigned() == PIPE_FS);
     if kind.is_fifo() && unnamed_pipe() {
-        // Its writer exists already. Reading waits for what it writes.
+        // Its writer exists already, so reading may block until data arrives.
         fcntl_setfl(&file, OFlags::empty()).map_err(|errno| io(errno.into()))?;
     } else if kind.is_dir() {
         return refused(Fault::Folder);
@@ -68,7 +69,7 @@ pub fn read_named_by_user(path: &Path, most: u64) -> Result<Vec<u8>, WalkError> 
 }
 
 fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
-    // A terminal must not become the controlling one.
+    // A terminal must not become the controlling terminal.
     let flags = (flags | OFlags::NOCTTY).bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
@@ -76,7 +77,7 @@ fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
 fn read_bounded(file: File, path: &Path, most: u64) -> Result<Vec<u8>, WalkError> {
     let hint = file.metadata().map_or(0, |found| found.len().min(most));
     let mut bytes = Vec::with_capacity(usize::try_from(hint).unwrap_or_default());
-    // One more byte than allowed shows that there are more.
+    // One byte more than allowed shows that the file is too large.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| WalkError::io(path, error))?;
     if bytes.len() as u64 > most {
         return Err(WalkError { path: path.to_owned(), fault: Fault::TooLarge(most) });
@@ -109,7 +110,8 @@ mod tests {
         Ok(mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
     }
 
-    /// What both functions read at a path, or the beginning of their refusal.
+    /// `foreign` and `by_user` are what `read_file` and `read_named_by_user` read, or how their
+    /// error begins.
     #[track_caller]
     fn check(make: Make, foreign: Result<Option<&str>, &str>, by_user: Result<&str, &str>) {
         let dir = tempfile::tempdir().unwrap();
@@ -147,7 +149,7 @@ mod tests {
         check(|path| symlink("target", path), Err(LINK), Ok("text"));
         check(|path| symlink("missing", path), Err(LINK), Err("No such file"));
         check(|path| symlink("/dev/zero", path), Err(LINK), Err(ENDLESS));
-        // Files of /proc say that they have 0 bytes.
+        // Files of /proc have a size of 0 bytes in their metadata.
         check(|path| symlink("/proc/version", path), Err(LINK), Err(LARGE));
     }
 

@@ -1,16 +1,16 @@
-//! JSON of others with escapes that no string can hold.
+//! Repairs foreign JSON with escapes that no string can hold.
 
 use std::borrow::Cow;
 
-/// What takes the place of half a character.
+/// The escape that replaces half a character.
 const REPLACEMENT: &str = "\\ufffd";
 /// Bytes of an escape such as `\ud83d`.
 const ESCAPE: usize = 6;
 
-/// `json` with U+FFFD in the place of every lone surrogate.
+/// `json` with U+FFFD in place of every lone surrogate.
 ///
-/// Programs in JavaScript and Python write half of a character that was cut, e.g. by a bound on an
-/// output, as `\ud83d`. A parser refuses the whole text then.
+/// Programs in JavaScript and Python may cut a character in half, e.g. at a limit of an output.
+/// They write the half as `\ud83d`. A parser then refuses the whole text.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     let mut mended = String::new();
     let (mut done, mut at) = (0, 0);
@@ -24,7 +24,7 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
                 at += ESCAPE;
                 done = at;
             }
-            // Another escape, e.g. `\\` or `\n`. The character behind the backslash may be of any
+            // Another escape, e.g. `\\` or `\n`. The character after the backslash may have any
             // length.
             _ => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
@@ -36,7 +36,7 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     Cow::Owned(mended)
 }
 
-/// The UTF-16 unit of the escape at `at`, if one is there.
+/// The UTF-16 unit of the escape at `at`. `None` if there is no such escape.
 fn unit(json: &str, at: usize) -> Option<u16> {
     let digits = json.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
     let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -60,7 +60,7 @@ mod tests {
         check(r#""\ude00b""#, "\u{fffd}b");
         check(r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀");
         check(r#""\uD83D\n\u00e9é""#, "\u{fffd}\néé");
-        // A backslash, and text that looks like an escape.
+        // An escaped backslash, and text that looks like an escape.
         check(r#""\\ud83d""#, "\\ud83d");
         check(r#""\\\ud83d""#, "\\\u{fffd}");
     }

@@ -1,5 +1,5 @@
-//! Lists an untrusted folder. Uses the standard library only: the build script compiles this file
-//! too.
+//! Lists an untrusted folder. This file uses only the standard library, because the build script
+//! compiles it too.
 
 use std::fmt;
 use std::fs;
@@ -7,12 +7,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Limits of a folder; a larger one is refused.
+/// Limits of a folder. A larger one is an error.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Regular files.
+    /// Number of regular files.
     pub files: usize,
-    /// Folders below the root on the way to a file.
+    /// Number of nested folders below the root.
     pub depth: usize,
     /// Bytes of all files together.
     pub bytes: u64,
@@ -21,15 +21,15 @@ pub struct Bounds {
 /// One regular file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Below the root, with `/` between its parts.
+    /// Path below the root, with `/` as separator.
     pub path: String,
-    /// Bytes, when it was listed.
+    /// Bytes at the time of listing.
     pub len: u64,
     /// Whether its owner may execute it.
     pub executable: bool,
 }
 
-/// Why a folder is refused.
+/// The error for a folder that is refused.
 #[derive(Debug)]
 pub struct WalkError {
     /// The file or folder that causes the error.
@@ -44,7 +44,7 @@ pub enum Fault {
     Io(io::Error),
     Link,
     Special,
-    /// A device, FIFO or socket: reading it may never end.
+    /// A device, FIFO or socket. Reading it may never end.
     Endless,
     Folder,
     NotUtf8,
@@ -94,7 +94,8 @@ impl fmt::Display for WalkError {
     }
 }
 
-/// A path on one line: a name may contain a line feed, and forge the next line of a message.
+/// A path on one line. A name may contain a line feed, which could forge the next line of a
+/// message.
 pub fn shown(path: &Path) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     path.display().to_string().chars().map(escaped).collect()
@@ -110,7 +111,7 @@ impl std::error::Error for WalkError {
 }
 
 impl WalkError {
-    /// `path` failed with `error`.
+    /// The error for `path` that failed with `error`.
     pub fn io(path: &Path, error: io::Error) -> Self {
         Self { path: path.to_owned(), fault: Fault::Io(error) }
     }
@@ -120,44 +121,43 @@ impl WalkError {
     }
 }
 
-/// What is done with files that [`is_clutter`] knows.
+/// How leftover files are treated, i.e. those for which [`is_clutter`] is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clutter {
-    /// In a task it may be what the task is about, such as a compiled module to take apart.
+    /// They are kept. A task may be about such a file, e.g. a compiled module to analyse.
     Kept,
-    /// In a folder of ours it is only left behind.
+    /// They are skipped, as in termsmith's own folders.
     LeftOut,
 }
 
-/// Whether a file or folder of this name is one that editors, Python and file managers leave
-/// behind. Harbor's packager ignores the same (`DEFAULT_IGNORES` of its `publisher/packager.py`),
-/// but a build and the tests get it.
+/// Whether editors, Python or file managers leave files with this name. Harbor does not package
+/// them (`DEFAULT_IGNORES` in its `publisher/packager.py`), but builds and tests get them.
 pub fn is_clutter(name: &str) -> bool {
     const NAMES: [&str; 2] = ["__pycache__", ".DS_Store"];
     const ENDINGS: [&str; 4] = [".pyc", ".swp", ".swo", "~"];
     NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// What is below a folder.
+/// The content of a folder.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// Regular files, in path order.
     pub files: Vec<Found>,
     /// Paths of the empty folders.
     pub empty_folders: Vec<String>,
-    /// Paths of symbolic links, each with its target as it is written.
+    /// Paths of symbolic links, each with its target as written.
     pub links: Vec<(String, String)>,
 }
 
-/// What is done with symbolic links.
+/// How symbolic links are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     Refused,
-    /// Listed and never followed.
+    /// They are listed, and never followed.
     Listed,
 }
 
-/// Lists what is below `root`. Special files are errors.
+/// Lists everything below `root`. Special files are errors.
 pub fn walk(root: &Path, bounds: &Bounds, clutter: Clutter, links: Links) -> Result<Listed, WalkError> {
     let mut listing = Listing { found: Listed::default(), bytes: 0, bounds, clutter, links };
     listing.folder(root, "", 0)?;
@@ -189,7 +189,7 @@ impl Listing<'_> {
                 continue;
             }
             let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-            // Metadata of the entry itself, never of a link's target.
+            // The metadata of the entry itself, not of a link's target.
             let metadata = entry.metadata().map_err(|error| WalkError::io(&place, error))?;
             if metadata.is_symlink() && self.links == Links::Listed {
                 self.link(&place, path)?;
@@ -229,7 +229,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// Refuses one entry more than the bounds allow.
+    /// Returns an error if there are more entries than the bounds allow.
     fn count(&self, place: &Path) -> Result<(), WalkError> {
         let Listed { files, empty_folders, links } = &self.found;
         if files.len() + empty_folders.len() + links.len() == self.bounds.files {

@@ -1,4 +1,4 @@
-//! The certificate in a task directory.
+//! Reads the certificate in a task directory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::folder::{LARGEST_TEXT, WalkError, read_file};
 use crate::model::Certificate;
 
-/// Its name in the directory. Harbor does not package it.
+/// Name of the file. Harbor does not package it.
 const CERTIFICATE: &str = "certificate.json";
 
 /// Why a certificate cannot be used.
@@ -26,17 +26,17 @@ pub enum CertificateError {
     Version { path: PathBuf, found: u32 },
 }
 
-/// What certificates of all versions have.
+/// The part that certificates of all versions have.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
 
-/// The certificate in the task directory `dir`, if there is one.
+/// The certificate in the task directory `dir`. `None` if there is none.
 pub fn read_certificate(dir: &Path) -> Result<Option<Certificate>, CertificateError> {
     let path = dir.join(CERTIFICATE);
     let Some(bytes) = read_file(&path, LARGEST_TEXT)? else { return Ok(None) };
-    // The version comes first: the rest of another one may be unreadable.
+    // The version is read first, because other fields of another version may be unreadable.
     let found = serde_json::from_slice::<Versioned>(&bytes).map(|certificate| certificate.version);
     match (found, serde_json::from_slice(&bytes)) {
         (Ok(found), _) if found > Certificate::VERSION => Err(CertificateError::Version { path, found }),
@@ -77,7 +77,7 @@ mod tests {
         };
         let current = Certificate::VERSION;
         check(&with("version", json!(current)), Ok(()));
-        // Former ones that have nothing else.
+        // Certificates of former versions may lack other fields.
         check(&with("version", json!(current - 1)), Ok(()));
         check(r#"{"version": 1, "former": true}"#, Err("of version 1, and this termsmith reads 3"));
         check(r#"{"version": 9, "new": true}"#, Err("of version 9"));

@@ -1,7 +1,8 @@
-//! `tests/classes.json`: what the verifier of a written task needs to tell rewards apart.
+//! `tests/classes.json`: the classes and weights of checks. The verifier of a written task computes
+//! `f2p` and `p2p` from them.
 //!
-//! The classes of checks are known once the untouched machine has been tried, so they are added to
-//! the directory after screening, before the certificate's digest is taken.
+//! Classes are known only after the untouched trial. So the file is added to the directory after
+//! screening, before the certificate's digest is computed.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +10,9 @@ use serde::Serialize;
 
 use crate::model::{Check, CheckClass, CheckId, File, FileTree, RelPath};
 
-/// The path in a task directory; `run_checks.py` reads it.
+/// The path in a task directory. `run_checks.py` reads it.
 pub const CLASSES: &str = "tests/classes.json";
-/// Version of the file's form.
+/// Version of the file's format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -26,15 +27,15 @@ struct Class {
     weight: f64,
 }
 
-/// Adds the classes and weights of `checks`, from which the verifier writes `f2p` and `p2p` beside
-/// `reward`. Without checks there is no file.
+/// Adds the classes and weights of `checks`. The verifier then writes `f2p` and `p2p` in addition
+/// to `reward`. Without checks no file is added.
 pub fn add_classes(directory: &mut FileTree, checks: &[Check]) {
     if checks.is_empty() {
         return;
     }
     let checks = checks.iter().map(|check| (&check.id, Class { class: check.class, weight: check.weight }));
     let classes = Classes { version: VERSION, checks: checks.collect() };
-    // Names, classes and finite numbers always serialise, and the path is a constant.
+    // Names, classes and finite numbers always serialise, and the path is valid.
     if let (Ok(text), Ok(path)) = (serde_json::to_string_pretty(&classes), RelPath::new(CLASSES)) {
         directory.insert(path, File::text(text + "\n"));
     }

@@ -1,4 +1,4 @@
-//! Finds task directories below a folder, and names what it passes over.
+//! Finds task directories below a folder, and lists what it skips.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,22 +7,23 @@ use std::path::{Path, PathBuf};
 
 use crate::folder::WalkError;
 
-/// Folders of folders of tasks are common; deeper nesting is probably a home directory.
+/// Most nested folders that are searched. Tasks are often in folders of folders. Deeper nesting is
+/// probably a home directory.
 const DEPTH: usize = 6;
 
-/// What is at and below a folder.
+/// The tasks at and below a folder, and everything else there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundTasks {
-    /// In path order. A folder is a task if it has a `task.toml`, or an `expect.toml` that wants
-    /// the task refused.
+    /// Task directories, in path order. A task has a `task.toml`, or an `expect.toml` that expects
+    /// the task to be refused.
     pub tasks: Vec<PathBuf>,
-    /// Folders and links that are no tasks, in path order. Hidden ones are not named.
+    /// Folders and links that are no tasks, in path order. Hidden ones are left out.
     pub skipped: Vec<Skipped>,
-    /// Files beside the tasks, in path order. Hidden ones are not named.
+    /// Files that are in no task, in path order. Hidden ones are left out.
     pub files: Vec<PathBuf>,
 }
 
-/// A folder or link that was passed over.
+/// A folder or link that was skipped.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Skipped {
     pub path: PathBuf,
@@ -33,12 +34,12 @@ pub struct Skipped {
 #[derive(Debug, PartialEq, Eq)]
 pub enum SkippedBecause {
     Empty,
-    /// Neither it nor a folder in it has a `task.toml`.
+    /// Neither the folder nor a folder in it has a `task.toml`.
     HasNoTask,
     TooDeep,
     LeadsNowhere,
-    /// A link to a folder that is no task itself. What is in it is not searched, since links can
-    /// lead anywhere.
+    /// A link to a folder that is no task. The folder is not searched, because a link can lead
+    /// anywhere.
     LeadsToNoTask,
     LeadsToTask(PathBuf),
 }
@@ -59,8 +60,8 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// The task directories at or below `root`. Folders inside a task are not searched. A link is
-/// followed if it leads to a task, and each task is taken once.
+/// The task directories at or below `root`. Folders inside a task are not searched. A link to a
+/// task is followed. Each task is listed once.
 pub fn find_tasks(root: &Path) -> Result<FoundTasks, WalkError> {
     let mut search = Search::default();
     if is_task(root) {
@@ -83,7 +84,7 @@ fn is_task(place: &Path) -> bool {
 #[derive(Default)]
 struct Search {
     found: FoundTasks,
-    /// Followed last, so that a task goes by the name of its own folder.
+    /// Links are followed last, so that a task has the name of its own folder.
     links: Vec<PathBuf>,
 }
 
@@ -109,7 +110,7 @@ impl Search {
         inside.into_iter().try_for_each(|inner| self.inner(inner, depth))
     }
 
-    /// A folder in a folder that was searched.
+    /// Searches a folder inside a searched folder.
     fn inner(&mut self, place: PathBuf, depth: usize) -> Result<(), WalkError> {
         if is_task(&place) {
             self.found.tasks.push(place);
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn tasks_are_found_and_the_rest_is_named() {
-        // A path ends with `/` for a folder, and has ` -> ` for a link.
+        // In `entries`, a path with a final `/` is a folder, and ` -> ` marks a link.
         let check = |entries: &[&str], tasks: &[&str], skipped: &[&str], files: usize| {
             let dir = tempfile::tempdir().unwrap();
             let root = dir.path();
@@ -218,9 +219,9 @@ mod tests {
             ],
             1,
         );
-        // Of a deep folder only its top is named.
+        // Of a deep folder without tasks, only the top is listed.
         check(&["t/task.toml", "src/a/b.rs", "src/c/"], &["t"], &["`src` has no task.toml"], 0);
-        // A link to a task elsewhere is a task; one to a folder of tasks is named.
+        // A link to a task elsewhere is a task. A link to a folder of tasks is listed as skipped.
         check(
             &["all/one -> ../elsewhere/one", "all/two -> ../elsewhere", "elsewhere/one/x -> ../../none"],
             &[],

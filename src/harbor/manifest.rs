@@ -1,8 +1,8 @@
-//! `task.toml`, as `models/task/config.py` of harbor 0.25 declares it.
+//! The types of `task.toml`, as `models/task/config.py` of harbor 0.25 declares them.
 //!
-//! Every key is optional here: a reader must distinguish the keys of a file from Harbor's defaults.
-//! Parts that termsmith only passes on are kept as plain TOML. Numbers may be texts, as for
-//! Harbor's parser (pydantic).
+//! Every key is optional here, because a reader must tell the keys in a file from Harbor's
+//! defaults. Parts that termsmith only passes on stay plain TOML. A number may be written as text,
+//! because Harbor's parser (pydantic) accepts that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub schema_version: Option<String>,
-    /// Deprecated name of `schema_version`. Gone after parsing.
+    /// Deprecated name of `schema_version`. Empty after parsing.
     pub version: Option<String>,
     pub source: Option<String>,
     /// `mean` or `final`.
@@ -22,7 +22,7 @@ pub struct Manifest {
     /// Paths, or tables with `source`, `destination`, `exclude` and `service`.
     pub artifacts: Option<Vec<toml::Value>>,
     pub task: Option<Package>,
-    /// Free-form; termsmith's part is the table `termsmith`.
+    /// Free-form. The table `termsmith` in it is termsmith's.
     pub metadata: Option<toml::Table>,
     pub agent: Option<Agent>,
     pub verifier: Option<Verifier>,
@@ -52,10 +52,10 @@ pub struct Author {
 /// `[agent]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
-    /// Seconds; without it there is no limit.
+    /// Seconds. Without it there is no limit.
     #[serde(default, deserialize_with = "number")]
     pub timeout_sec: Option<f64>,
-    /// Name or number.
+    /// Name or number of the user.
     pub user: Option<toml::Value>,
     pub network_mode: Option<String>,
     pub allowed_hosts: Option<Vec<String>>,
@@ -67,7 +67,7 @@ pub struct Verifier {
     /// Seconds.
     #[serde(default, deserialize_with = "number")]
     pub timeout_sec: Option<f64>,
-    /// Name or number.
+    /// Name or number of the user.
     pub user: Option<toml::Value>,
     /// `shared` or `separate`.
     pub environment_mode: Option<String>,
@@ -82,12 +82,12 @@ pub struct Verifier {
 /// `[environment]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Seconds, for build and start together.
+    /// Seconds for build and start together.
     #[serde(default, deserialize_with = "number")]
     pub build_timeout_sec: Option<f64>,
-    /// With it, the Dockerfile is not built.
+    /// The image. If it is set, the Dockerfile is not built.
     pub docker_image: Option<String>,
-    /// `linux` or `windows`. In lower case after parsing.
+    /// `linux` or `windows`. Lower case after parsing.
     pub os: Option<String>,
     #[serde(default, deserialize_with = "number", serialize_with = "whole_where_whole")]
     pub cpus: Option<f64>,
@@ -103,11 +103,11 @@ pub struct Environment {
     /// `public`, `no-network` or `allowlist`.
     pub network_mode: Option<String>,
     pub allowed_hosts: Option<Vec<String>>,
-    /// Deprecated: `memory_mb` as text (`2G`). Gone after parsing.
+    /// Deprecated: `memory_mb` as text, e.g. `2G`. Empty after parsing.
     pub memory: Option<toml::Value>,
-    /// Deprecated: `storage_mb` as text (`10G`). Gone after parsing.
+    /// Deprecated: `storage_mb` as text, e.g. `10G`. Empty after parsing.
     pub storage: Option<toml::Value>,
-    /// Deprecated: `network_mode` as yes or no. Gone after parsing.
+    /// Deprecated: `network_mode` as a boolean. Empty after parsing.
     pub allow_internet: Option<bool>,
     pub tpu: Option<Tpu>,
     pub env: Option<BTreeMap<String, String>>,
@@ -115,7 +115,7 @@ pub struct Environment {
     pub mcp_servers: Option<Vec<McpServer>>,
 }
 
-/// Harbor before 0.25 accepts whole cores only, written as integers.
+/// Writes whole cores as integers. Harbor before 0.25 accepts no other form.
 fn whole_where_whole<S: Serializer>(cpus: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match cpus {
         None => serializer.serialize_none(),
@@ -165,7 +165,7 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::E
         }
 
         fn visit_f64<E: Error>(self, number: f64) -> Result<i64, E> {
-            /// Up to here every whole number has a form of its own.
+            /// Up to here, a float represents every whole number exactly.
             const EXACT: f64 = (1_u64 << 53) as f64;
             let is_whole = number.fract() == 0.0 && number.abs() <= EXACT;
             is_whole
@@ -174,7 +174,7 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::E
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
-            // `600.0` is whole.
+            // `600.0` is a whole number.
             let digits = text
                 .trim()
                 .split_once('.')
@@ -191,11 +191,11 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::E
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tpu {
     pub r#type: String,
-    /// `2x4`.
+    /// E.g. `2x4`.
     pub topology: String,
 }
 
-/// `[environment.healthcheck]`. Times in seconds.
+/// `[environment.healthcheck]`. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Healthcheck {
     pub command: String,
@@ -232,7 +232,7 @@ pub struct Solution {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepEntry {
     pub name: String,
-    /// A number, or a table of them by reward.
+    /// A number, or a table with a number for each reward.
     pub min_reward: Option<toml::Value>,
     pub artifacts: Option<Vec<toml::Value>>,
     pub agent: Option<Agent>,

@@ -1,9 +1,9 @@
 //! Harbor task directories: the format in which tasks are written and read.
 //!
-//! The reader accepts directories from any source: size limits, no links, schema 1.0 to 1.4;
-//! unknown keys are reported instead of dropped. The writer creates directories that Harbor 0.24
-//! and 0.25 run unchanged, and that [`HarborTask::into_task`] reads back without loss. Nothing here
-//! runs anything.
+//! The reader accepts directories from any source, with schema 1.0 to 1.4. It limits sizes, follows
+//! no links, and reports unknown keys. The writer makes directories that Harbor 0.24 and 0.25 run
+//! unchanged. [`HarborTask::into_task`] reads them back without loss. This module runs no code of a
+//! task.
 
 mod certificate;
 mod classes;
@@ -29,14 +29,14 @@ pub use parse::{Finding, FindingKind, ManifestError, parse_manifest};
 pub use read::{CLAUSES, HarborTask, IntoTaskError, ReadError, read_clauses, read_task};
 pub use write::{DeclaredVerifier, Publication, WriteError, write_task};
 
-/// The version of `task.toml` that is written.
+/// The schema version of written `task.toml` files.
 pub const SCHEMA_VERSION: &str = "1.4";
 
-/// Versions of `task.toml` that are understood.
+/// Schema versions that the reader understands.
 pub const KNOWN_SCHEMA_VERSIONS: [&str; 5] = ["1.0", "1.1", "1.2", "1.3", "1.4"];
 
 /// The organisation in `[task].name` of written tasks.
 const ORGANISATION: &str = "termsmith";
 
-/// The value of `network_mode` for a container without network; tasks of termsmith have no other.
+/// The value of `network_mode` for a container without network. All of termsmith's tasks have it.
 const NO_NETWORK: &str = "no-network";

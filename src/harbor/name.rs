@@ -3,19 +3,19 @@
 use super::ORGANISATION;
 use crate::model::{Blueprint, RecipeId, TaskName};
 
-/// The recipe's part of the name of a task that a model wrote.
+/// Takes the place of the recipe in the name of a task by a model.
 const MODEL: &str = "model";
 
-/// `<domain>-<recipe>-<index>`, with at least four digits: lower-case letters, digits and single
-/// hyphens, at most 64.
+/// `<domain>-<recipe>-<index>`, e.g. `coding-mend-booking-cli-0007`. It has lower-case letters,
+/// digits and single hyphens, at most 64 characters. The index has at least four digits.
 ///
-/// Unique within a run by its index, and sorted as the plan is within a recipe.
+/// The index makes the name unique in a run. Within a recipe, names sort like the plan.
 pub fn task_name(blueprint: &Blueprint) -> TaskName {
     named(blueprint.domain.as_str(), blueprint.recipe().map_or(MODEL, RecipeId::name), blueprint.index)
 }
 
-/// The name of a task as another harness states it, without our organisation. After `__` the name
-/// of a trial has letters of its own.
+/// The name of a task without termsmith's organisation, for a name that another harness states. The
+/// text after `__` is the id of a trial, and is removed.
 pub fn own_name(stated: &TaskName) -> &str {
     let name = stated.as_str();
     let name = name.strip_prefix(ORGANISATION).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);

@@ -1,4 +1,4 @@
-//! `[metadata.termsmith]`: task fields without a key of Harbor's own.
+//! `[metadata.termsmith]`: task fields for which Harbor has no key.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::model::{
     Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, Profile, RecipeId, Seed, Task, TaskAuthor,
 };
 
-/// The table, one key per line. Together with Harbor's own keys and the files it restores the task.
+/// The table, with one key per line. The task can be restored from it, Harbor's keys and the files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TermsmithTable {
     /// Version of this table.
     pub format: u32,
-    /// Version of termsmith that wrote it.
+    /// Version of the termsmith that wrote it.
     pub tool: String,
     pub domain: DomainId,
     pub skills: Vec<String>,
@@ -27,7 +27,7 @@ pub struct TermsmithTable {
     pub verifier: String,
     /// The author of the task: `recipe` or `model`.
     pub author: String,
-    /// Absent where a model wrote the task.
+    /// Absent if a model wrote the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<RecipeId>,
     pub recipe_version: u32,
@@ -40,10 +40,10 @@ pub struct TermsmithTable {
     pub bring_up: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_because: Option<String>,
-    /// Processes and threads; Harbor has no such limit.
+    /// Number of processes and threads. Harbor has no such limit.
     pub pids: u32,
     pub checks: Vec<CheckId>,
-    /// Weights of checks in step scores, where not 1.
+    /// Weights of checks in step scores, other than 1.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<CheckId, f64>,
     pub canary: String,

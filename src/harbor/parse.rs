@@ -11,22 +11,22 @@ use super::{KNOWN_SCHEMA_VERSIONS, SCHEMA_VERSION};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: FindingKind,
-    /// Below the task directory.
+    /// Path below the task directory.
     pub file: String,
-    /// A lower-case fragment.
+    /// A fragment that begins in lower case.
     pub message: String,
 }
 
-/// What a [`Finding`] is about.
+/// The subject of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {
     /// A key that Harbor ignores. The message names it first, in backticks.
     UnknownKey,
-    /// An old name, or an unusual version.
+    /// A deprecated name, or an unusual version.
     Deprecated,
-    /// Old and new keys that cannot both hold.
+    /// An old and a new key that contradict each other.
     Conflict,
-    /// The files of the directory.
+    /// A problem of the directory's files.
     Directory,
 }
 
@@ -36,17 +36,17 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A text that is not a valid `task.toml`.
+/// The error for a text that is not a valid `task.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed task.toml: {0}")]
 pub struct ManifestError(String);
 
-/// Parses a `task.toml` of schema 1.0 to 1.4. Deprecated keys are replaced by their modern form.
+/// Parses a `task.toml` of schema 1.0 to 1.4. Modern keys replace deprecated ones.
 pub fn parse_manifest(text: &str) -> Result<(Manifest, Vec<Finding>), ManifestError> {
     let error = |error: toml::de::Error| ManifestError(error.to_string().trim_end().to_owned());
     let written: Table = toml::from_str(text).map_err(error)?;
     let mut manifest: Manifest = toml::from_str(text).map_err(error)?;
-    // Keys that the types do not have would be lost when written again.
+    // The keys that the types have. Other keys would be lost when the manifest is written again.
     let known = Table::try_from(&manifest).map_err(|error| ManifestError(error.to_string()))?;
     let mut messages = Vec::new();
     unknown_keys(&written, &known, "", &mut messages);
@@ -111,7 +111,7 @@ fn modernise_version(manifest: &mut Manifest, messages: &mut Vec<(FindingKind, S
 }
 
 fn modernise_environment(environment: &mut Environment, messages: &mut Vec<(FindingKind, String)>) {
-    // Harbor accepts `Linux`.
+    // Harbor accepts `Linux` too.
     environment.os = environment.os.take().map(|os| os.to_lowercase());
     size("memory", environment.memory.take(), &mut environment.memory_mb, messages);
     size("storage", environment.storage.take(), &mut environment.storage_mb, messages);
@@ -149,7 +149,7 @@ fn size(key: &str, old: Option<Value>, new: &mut Option<i64>, messages: &mut Vec
     }
 }
 
-/// `2G`, `512M`, `1048576K` as Harbor reads them.
+/// The MiB in `2G`, `512M` or `1048576K`, as Harbor reads them.
 fn mebibytes(text: &str) -> Option<i64> {
     let text = text.trim();
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

@@ -12,17 +12,17 @@ use crate::model::{
     Clauses, File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
 };
 
-/// A task is held in memory. The largest public ones stay far below.
+/// Limits of a task directory. A task is held in memory. The largest public tasks stay far below.
 const BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
 
-/// Files that Harbor packages, files first (`publisher/packager.py`). Everything else in the
-/// directory is ignored.
+/// Files and folders that Harbor packages, files first (`publisher/packager.py`). It ignores
+/// everything else.
 const FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
 const FOLDERS: [&str; 4] = [ENVIRONMENT, "tests", "solution", "steps"];
-/// The build context.
+/// The folder of the build context.
 const ENVIRONMENT: &str = "environment";
 
-/// The clauses of an instruction, beside what Harbor packages.
+/// The clauses of an instruction. Harbor does not package this file.
 pub const CLAUSES: &str = "clauses.toml";
 
 /// Why a directory cannot be read.
@@ -66,14 +66,14 @@ pub struct HarborTask {
     /// The folder's name.
     pub name: String,
     pub manifest: Manifest,
-    /// Everything that Harbor packages, or hands to a build and to the tests, by path below the
+    /// Everything that Harbor packages, builds from, or copies to the tests, by path below the
     /// directory.
     pub files: FileTree,
-    /// Problems for its author.
+    /// Problems for the task's author.
     pub findings: Vec<Finding>,
 }
 
-/// Reads the task directory `dir`. Links are not followed, and nothing is run or fetched.
+/// Reads the task directory `dir`. It follows no links, and runs and downloads nothing.
 pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
     let mut files = FileTree::default();
     for name in FILES {
@@ -92,7 +92,8 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
         let place = dir.join(folder);
         match place.symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            // A link in place of the folder is refused here; below it would be followed.
+            // A link in place of the folder itself is refused here. The functions below would
+            // follow it.
             Ok(metadata) if metadata.is_symlink() => {
                 return Err(WalkError { path: place, fault: crate::folder::Fault::Link }.into());
             }
@@ -103,33 +104,33 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
         }
     }
     if written_here(&manifest) {
-        // Termsmith writes no such files: programs that ran in the directory left them.
+        // termsmith writes no such files. Programs that ran in the directory left them.
         files.files.retain(|path, _| is_packaged(path));
     }
     findings.extend(shape(dir, &files, &manifest));
     Ok(HarborTask { name: name_of(dir), manifest, files, findings })
 }
 
-/// The name of the folder `dir`, also where it is written as `.` or `..`.
+/// The name of the folder `dir`, also if it is written as `.` or `..`.
 fn name_of(dir: &Path) -> String {
     let name = |dir: &Path| Some(dir.file_name()?.to_string_lossy().into_owned());
     // A folder that cannot be resolved cannot be read either.
     name(dir).or_else(|| name(&dir.canonicalize().ok()?)).unwrap_or_else(|| dir.display().to_string())
 }
 
-/// Whether some version of termsmith wrote the directory.
+/// Whether any version of termsmith wrote the directory.
 fn written_here(manifest: &Manifest) -> bool {
     let table = manifest.metadata.as_ref().and_then(|metadata| metadata.get("termsmith"));
     table.is_some_and(|table| table.get("format").is_some())
 }
 
-/// Whether Harbor packages a file, and counts it in the digest. Its builds and tests get the others
-/// too.
+/// Whether Harbor packages a file and includes it in the digest. Builds and tests also get the
+/// other files.
 fn is_packaged(path: &RelPath) -> bool {
     !path.as_str().split('/').any(is_clutter)
 }
 
-/// The `clauses.toml` of the task directory `dir`; no clauses if there is none.
+/// The `clauses.toml` of the task directory `dir`. No clauses if there is no such file.
 pub fn read_clauses(dir: &Path) -> Result<Clauses, ReadError> {
     let path = dir.join(CLAUSES);
     let Some(bytes) = read_file(&path, LARGEST_TEXT)? else { return Ok(Clauses::default()) };
@@ -137,7 +138,7 @@ pub fn read_clauses(dir: &Path) -> Result<Clauses, ReadError> {
     toml::from_str(&text).map_err(|error| ReadError::Clauses { path, message: error.to_string() })
 }
 
-/// Missing or questionable files of the directory itself.
+/// Missing or questionable files of the directory.
 fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
     let finding = |file: &str, message: &str| Finding {
         kind: FindingKind::Directory,
@@ -193,7 +194,7 @@ impl HarborTask {
         if self.files.links.is_empty() && self.files.iter().all(|(path, _)| is_packaged(path)) {
             return task_digest(&self.files);
         }
-        // Harbor reads the file that a link leads to, and passes over links to folders.
+        // For a link to a file, Harbor reads the file. It skips links to folders.
         let linked = self.files.links.iter().filter_map(|(path, target)| {
             let target = self.files.link_target(path, target)?;
             Some((path, self.files.get(target.as_str())?))
@@ -202,8 +203,8 @@ impl HarborTask {
         task_digest(&packaged.map(|(path, file)| (path.clone(), file.clone())).collect())
     }
 
-    /// The text that a solver reads: `instruction.md` without leading canary lines and the blank
-    /// lines after them, as in Harbor.
+    /// The text that a solver reads: `instruction.md` without the leading canary lines, and without
+    /// blank lines after them. Harbor removes the same lines.
     pub fn instruction(&self) -> Option<&str> {
         self.instruction_at("instruction.md")
     }
@@ -225,17 +226,17 @@ impl HarborTask {
         Some(rest)
     }
 
-    /// What lies below `folder` (`tests`), by path below it.
+    /// The files below `folder` (e.g. `tests`), with paths relative to it.
     pub fn folder(&self, folder: &str) -> FileTree {
         self.files.below(folder)
     }
 
-    /// The task of a directory that termsmith wrote.
+    /// The task in a directory that termsmith wrote.
     pub fn into_task(self) -> Result<Task, IntoTaskError> {
         let malformed = |message: String| IntoTaskError::Malformed { task: self.name.clone(), message };
         let table = self.manifest.metadata.as_ref().and_then(|metadata| metadata.get("termsmith"));
         let table = table.ok_or_else(|| IntoTaskError::Foreign { task: self.name.clone() })?;
-        // The version is checked first: the rest of a newer table may be unreadable.
+        // The version is checked first, because the rest of a newer table may be unreadable.
         let format = table.get("format").and_then(toml::Value::as_integer);
         match format.ok_or_else(|| malformed("[metadata.termsmith] has no `format`".to_owned()))? {
             found if found == i64::from(TermsmithTable::FORMAT) => {}
@@ -320,7 +321,8 @@ impl HarborTask {
     }
 }
 
-/// `models/task/task.py`: `^(<!--.*canary.*-->|#.*canary.*)$`, whatever the case.
+/// `models/task/task.py`: `^(<!--.*canary.*-->
+/// #.*canary.*)$`, ignoring case.
 fn is_canary(line: &str) -> bool {
     let line = line.trim().to_lowercase();
     line.contains("canary") && (line.starts_with('#') || (line.starts_with("<!--") && line.ends_with("-->")))

@@ -8,7 +8,7 @@ use super::{NO_NETWORK, ORGANISATION, SCHEMA_VERSION};
 use crate::folder::is_clutter;
 use crate::model::{Difficulty, DomainId, File, FileTree, PathError, RelPath, Task};
 
-/// A task that cannot be written as a directory.
+/// The error for a task that cannot be written as a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(
@@ -36,8 +36,8 @@ pub enum WriteError {
 /// How a task is written for other harnesses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publication {
-    /// Registry prefix under which others can pull the image, named `<prefix>/<task>`. Without one
-    /// the Dockerfile is used, since a local tag is useless elsewhere.
+    /// Registry prefix of the published image, which is called `<prefix>/<task>`. Without a prefix
+    /// the task names its Dockerfile, because nobody else has a local image.
     pub image_prefix: Option<String>,
     pub verifier: DeclaredVerifier,
 }
@@ -45,11 +45,11 @@ pub struct Publication {
 /// Harbor's `verifier.environment_mode` of a written task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeclaredVerifier {
-    /// The tests run in a container of their own with the subject's roots, unless the task says
-    /// that this cannot judge it.
+    /// The tests run in a container of their own that gets copies of the roots. A task with
+    /// `shared_because` uses the shared mode all the same.
     #[default]
     Separate,
-    /// The tests run in the solver's container: for harnesses that know no other mode.
+    /// The tests run in the solver's container. For harnesses that have no other mode.
     Shared,
 }
 
@@ -75,15 +75,15 @@ pub fn write_task(task: &Task, publication: &Publication) -> Result<FileTree, Wr
     }
 }
 
-/// The first line of `instruction.md`. Harbor removes leading comment lines that contain `canary`
-/// before a solver reads it.
+/// The first line of `instruction.md`. Harbor removes leading comment lines with the word `canary`
+/// before a solver reads the text.
 pub(super) fn canary_line(canary: &str) -> Option<String> {
     let fits =
         !canary.contains(['\n', '\r']) && !canary.contains("-->") && canary.to_lowercase().contains("canary");
     fits.then(|| format!("<!-- {canary}: a text with this line in it was copied from this task -->"))
 }
 
-/// The written part of a [`Manifest`](super::Manifest), in the order in which a person reads it.
+/// The part of a [`Manifest`](super::Manifest) that is written, in a good order for people.
 #[derive(Serialize)]
 struct Written<'a> {
     schema_version: &'static str,
@@ -96,7 +96,7 @@ struct Written<'a> {
     environment: Environment,
 }
 
-/// `[metadata]`: the keys that readers of Harbor tasks look for, and ours.
+/// `[metadata]`: keys that readers of Harbor tasks look for, and termsmith's table.
 #[derive(Serialize)]
 struct Metadata<'a> {
     difficulty: Difficulty,
@@ -148,8 +148,8 @@ fn written<'a>(task: &'a Task, publication: &Publication) -> Written<'a> {
             cpus: Some(limits.cpus),
             memory_mb: Some(limits.memory_mb.into()),
             storage_mb: Some(limits.storage_mb.into()),
-            // Harbor's default is `public`, and the instructions of our tasks say that there is no
-            // network.
+            // Harbor's default is `public`. But the instructions of termsmith's tasks say that
+            // there is no network.
             network_mode: Some(NO_NETWORK.to_owned()),
             ..Environment::default()
         },

@@ -1,5 +1,5 @@
-//! Files and folders that are complete or missing, whenever a process is killed. Everything
-//! published is published here.
+//! Writes files and folders atomically: whenever a process is killed, they are complete or missing.
+//! All published files are written here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,16 +15,16 @@ use rustix::io::Errno;
 use crate::folder::read_file;
 use crate::model::{File, FileTree};
 
-/// Whether publishing had anything to do.
+/// Whether publishing changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
     Written,
     Unchanged,
 }
 
-/// Writes `bytes` to `path` by way of a file in `scratch`, which must lie on the same file system:
-/// write, fsync, rename, fsync the folder. A file that already has these bytes and this mode is
-/// left alone, mtime and all.
+/// Writes `bytes` to `path` atomically. The steps are: write a file in `scratch`, fsync it, rename
+/// it, fsync the folder. `scratch` must be on the same file system. A file that already has these
+/// bytes and this mode is not touched.
 pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChange, StoreError> {
     if holds(path, file) {
         return Ok(FileChange::Unchanged);
@@ -38,15 +38,15 @@ pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChan
     Ok(FileChange::Written)
 }
 
-/// Writes `file` to `path` by way of `temporary`, which no other thread or process may use and
-/// which must lie on the same file system: write, fsync, rename.
+/// Writes `file` to `path` by write, fsync and rename of `temporary`. No other thread or process
+/// may use `temporary`. It must be on the same file system.
 fn replace_file(temporary: &Path, path: &Path, file: &File) -> io::Result<()> {
     let written = write_synced(temporary, file).and_then(|()| fs::rename(temporary, path));
-    // The half-written file may be what filled the disk.
+    // The disk may be full because of the half-written file.
     written.inspect_err(|_| discard(temporary))
 }
 
-/// Writes `file` to `path` in one rename, without waiting for the disk.
+/// Writes `file` to `path` by a rename, without fsync.
 pub(super) fn note_file(scratch: &Path, path: &Path, file: &File) -> Result<(), StoreError> {
     let parent = parent_of(path);
     fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
@@ -59,7 +59,7 @@ pub(super) fn note_file(scratch: &Path, path: &Path, file: &File) -> Result<(), 
     })
 }
 
-/// Makes `dir` hold exactly `tree`, in one step.
+/// Atomically replaces the folder `dir` by the files of `tree`.
 pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileChange, StoreError> {
     if holds_tree(dir, tree) {
         return Ok(FileChange::Unchanged);
@@ -89,14 +89,14 @@ pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileC
     let aside = scratch_name(scratch);
     replace_folder(&temporary, dir, &aside)?;
     sync_folder(parent)?;
-    // The former folder is at one of them.
+    // The former folder is at one of these paths.
     remove_published(&temporary)?;
     remove_published(&aside)?;
     Ok(FileChange::Written)
 }
 
-/// Makes the folder `staged` the one at `target`. The former `target`, if there is one, is at
-/// `staged` or `aside` afterwards.
+/// Replaces the folder `target` by `staged`. The former `target`, if there was one, is at `staged`
+/// or `aside` afterwards.
 pub(crate) fn replace_folder(staged: &Path, target: &Path, aside: &Path) -> Result<(), StoreError> {
     if target.symlink_metadata().is_err() {
         return fs::rename(staged, target).map_err(StoreError::io("rename into place", target));
@@ -108,8 +108,8 @@ pub(crate) fn replace_folder(staged: &Path, target: &Path, aside: &Path) -> Resu
     }
 }
 
-/// For file systems that cannot swap two folders (some network ones). After a crash between the two
-/// steps there is no `target`, and the same command writes it again.
+/// For file systems that cannot swap two folders, e.g. some network file systems. A crash between
+/// the two steps leaves no `target`. The same command then writes it again.
 pub(super) fn replace_in_two_steps(staged: &Path, target: &Path, aside: &Path) -> Result<(), StoreError> {
     fs::rename(target, aside).map_err(StoreError::io("replace", target))?;
     fs::rename(staged, target).map_err(|source| {
@@ -120,7 +120,7 @@ pub(super) fn replace_in_two_steps(staged: &Path, target: &Path, aside: &Path) -
     })
 }
 
-/// Removes a published file or tree, if it is there.
+/// Removes a published file or folder, if it exists.
 pub fn remove_published(path: &Path) -> Result<(), StoreError> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     let removed = if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -134,13 +134,13 @@ fn write_synced(path: &Path, file: &File) -> io::Result<()> {
     out.sync_all()
 }
 
-/// The folder that holds `path`; the working directory for a bare name.
+/// The folder that contains `path`. For a bare name it is the working directory.
 pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes `dir` and the folders above it that are missing. Each new entry is synced: a synced file
-/// in a folder that a power failure takes away is lost too. Returns the folders that were synced.
+/// Creates `dir` and its missing parents. Each new entry is synced, because otherwise a power
+/// failure could remove a folder with synced files in it. Returns the folders that were synced.
 pub(crate) fn create_folder(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let missing = dir.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
     let parents: Vec<PathBuf> = missing.map(|above| parent_of(above).to_owned()).collect();

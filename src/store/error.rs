@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::folder::{Fault, WalkError};
 
-/// A failure of the run folder. Nothing that was committed before it is lost.
+/// A failure of the run folder. Records that were committed before are not lost.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("failed to {action} `{}`: {source}{}", path.display(), hint(source))]
@@ -33,13 +33,13 @@ pub enum StoreError {
     Locked { path: PathBuf, pid: Option<u32> },
     #[error("`{}` is not a termsmith run folder (it has no `run.json`)\nhint: give the --out folder of a `termsmith run`", path.display())]
     NotARun { path: PathBuf },
-    /// Whatever is there would be replaced or pruned.
+    /// Entries of an ordinary folder could be replaced or removed later.
     #[error(
         "`{}` cannot become a run folder: it has no `run.json`, and `{entry}` in it is not termsmith's\nhint: give a new or an empty folder as --out",
         path.display()
     )]
     Occupied { path: PathBuf, entry: String },
-    /// A run folder may come from elsewhere, e.g. with a link in the place of a record.
+    /// A run folder may come from elsewhere, e.g. with a link in place of a record.
     #[error(transparent)]
     Entry(WalkError),
     #[error("failed to encode a record: {0}")]

@@ -1,4 +1,4 @@
-//! Content-addressed records.
+//! Reads and writes content-addressed records.
 
 use std::fs;
 use std::ops::Deref;
@@ -13,20 +13,20 @@ use super::{RunDir, StoreError};
 use crate::folder::read_file;
 use crate::model::{File, Key, canonical_json};
 
-/// Folder for notes of work that has begun and is not committed.
+/// Folder of notes about work that has begun and is not committed.
 const NOTES: &str = "begun";
-/// Bytes of a record. The longest ones hold an imported rollout, whose file has at most half of
-/// this.
+/// Most bytes of a record. The longest records contain an imported rollout, whose file has at most
+/// half of this.
 const LARGEST_RECORD: u64 = 512 << 20;
 
-/// A pipeline stage. Bump `version` whenever the same input would give another result.
+/// A pipeline stage. Raise `version` whenever the same input would give another result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
     pub name: &'static str,
     pub version: u32,
 }
 
-/// The address of a stage's result for `input`: BLAKE3 over stage name, stage version and canonical
+/// The key of a stage's result for `input`: BLAKE3 over stage name, stage version and canonical
 /// input.
 pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
     let input = canonical_json(input).map_err(StoreError::Encode)?;
@@ -38,15 +38,15 @@ pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
     Ok(Key::of(&hasher.finalize()))
 }
 
-/// Records of one run folder, for reading. Holds no lock: committed records never change, so a run
-/// can be read while it is being written.
+/// The records of one run folder, for reading. It needs no lock, because committed records never
+/// change. So a run can be read while another process writes it.
 #[derive(Clone, Debug)]
 pub struct ReadStore {
     root: Arc<Path>,
 }
 
-/// Records of one run folder, for reading and writing. Clones share the folder and its lock, so
-/// that disks can be waited for on other threads.
+/// The records of one run folder, for reading and writing. Clones share the folder and its lock, so
+/// that other threads can wait for the disk.
 #[derive(Clone, Debug)]
 pub struct Store {
     read: ReadStore,
@@ -79,7 +79,7 @@ struct VersionIn {
 }
 
 impl ReadStore {
-    /// Opens an existing run folder for reading: takes no lock, and leaves `.scratch/` alone.
+    /// Opens an existing run folder for reading. Takes no lock, and does not touch `.scratch/`.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_run(root)?;
         Ok(Self { root: root.into() })
@@ -90,24 +90,24 @@ impl ReadStore {
         &self.root
     }
 
-    /// The committed result at `key`, if there is one.
+    /// The committed result at `key`. `None` if there is none.
     pub fn get<T: DeserializeOwned>(&self, stage: Stage, key: &Key) -> Result<Option<T>, StoreError> {
         let path = self.root.join(record_path("store", Some(stage.name), key));
         Ok(read::<RecordIn<T>>(&path)?.map(|record| record.value))
     }
 
-    /// The stage's version that wrote the result at `key`, if there is one.
+    /// The version of the stage that wrote the result at `key`. `None` if there is no result.
     pub fn version(&self, stage: Stage, key: &Key) -> Result<Option<u32>, StoreError> {
         let path = self.root.join(record_path("store", Some(stage.name), key));
         Ok(read::<VersionIn>(&path)?.map(|record| record.version))
     }
 
-    /// The observations of the execution of `key`.
+    /// The observations of the execution with key `key`. `None` if there are none.
     pub fn observed<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
         read(&self.root.join(record_path("observed", None, key)))
     }
 
-    /// All notes. `None` for a note that cannot be parsed.
+    /// All notes. A note that cannot be parsed is `None`.
     pub fn notes<T: DeserializeOwned>(&self) -> Result<Vec<(Key, Option<T>)>, StoreError> {
         let mut notes = Vec::new();
         for file in list(&self.root.join(NOTES))? {
@@ -123,11 +123,11 @@ impl ReadStore {
         Ok(notes)
     }
 
-    /// Every key of a stage, sorted.
+    /// The keys of all results of a stage, sorted.
     pub fn keys(&self, stage: Stage) -> Result<Vec<Key>, StoreError> {
         let top = self.root.join("store").join(stage.name);
         let mut keys = Vec::new();
-        // File managers and synchronisers leave files of their own.
+        // File managers and synchronisers may leave other files here.
         for folder in list(&top)?.into_iter().filter(|entry| entry.is_dir()) {
             for file in list(&folder)? {
                 keys.extend(key_of(&file));
@@ -139,12 +139,12 @@ impl ReadStore {
 }
 
 impl Store {
-    /// Records in `dir`, for writing.
+    /// The records in `dir`, for writing.
     pub fn new(dir: RunDir) -> Self {
         Self { read: ReadStore { root: dir.root().into() }, dir: Arc::new(dir) }
     }
 
-    /// The run folder, for writing what is derived from records.
+    /// The run folder, for writing derived files.
     pub fn dir(&self) -> &RunDir {
         &self.dir
     }
@@ -157,29 +157,29 @@ impl Store {
         Ok(())
     }
 
-    /// Stores the observations of an execution. Must come before the [`put`](Self::put) of the same
-    /// key, so that a committed result always has its observation. One that was never committed is
-    /// replaced when the work is done again.
+    /// Stores the observations of an execution. Call it before [`put`](Self::put) with the same
+    /// key, so that every committed result has its observations. Observations without a committed
+    /// result are replaced when the work is repeated.
     pub fn observe<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
         self.dir.publish_file(&record_path("observed", None, key), &File::text(text + "\n"))?;
         Ok(())
     }
 
-    /// Notes that the work of `key` has begun. The note survives a killed process but, unlike
-    /// [`observe`](Self::observe), not a power failure: it is not synced.
+    /// Notes that the work of `key` has begun. The note is not synced: it survives a killed
+    /// process, but not a power failure.
     pub fn note<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
         self.dir.note_file(&note_path(key), &File::text(text + "\n"))
     }
 
-    /// Removes a note: its work is committed.
+    /// Removes a note, because its work is committed.
     pub fn forget(&self, key: &Key) -> Result<(), StoreError> {
         self.dir.remove(&note_path(key))
     }
 }
 
-/// The key that a record's file is named after. Files with other names are not records.
+/// The key in the name of a record's file. `None` for files with other names.
 fn key_of(file: &Path) -> Option<Key> {
     Key::parse(file.file_name()?.to_str()?.strip_suffix(".json")?).ok()
 }

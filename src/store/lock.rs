@@ -1,4 +1,4 @@
-//! The lock of a run folder: one writer at a time.
+//! The lock of a run folder. It allows one writer at a time.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 
 use super::StoreError;
 
-/// An advisory lock on a run folder, released by the kernel when the process ends, however it ends.
+/// An advisory lock on a run folder. The kernel releases it when the process ends for any reason.
 #[derive(Debug)]
 pub(super) struct RunLock {
     _file: File,
@@ -22,7 +22,7 @@ impl RunLock {
             .truncate(false)
             .read(true)
             .write(true)
-            // The file is emptied below, so a link to a file elsewhere must not be followed.
+            // The file is emptied below, so a link to another file must not be followed.
             .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(path)
             .map_err(StoreError::io("open lock", path))?;
@@ -37,7 +37,7 @@ impl RunLock {
             }
             Err(TryLockError::Error(source)) => return Err(StoreError::io("lock", path)(source)),
         }
-        // The process id is only for another process's error message.
+        // The process id is only used in another process's error message.
         let written = file
             .set_len(0)
             .and_then(|()| file.rewind())

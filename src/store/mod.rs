@@ -1,12 +1,16 @@
-//! The store is the journal: a record that exists is done work, and never done again.
+//! The store: records of finished work. Work with a record is never repeated.
 //!
-//! `store/<stage>/<2 hex>/<key>.json` holds results that are functions of specs, templates, seed
-//! and tool version; `observed/<2 hex>/<key>.json` holds what executions printed, by the same keys,
-//! written before the record that commits it; `begun/<key>.json` notes work that has begun and is
-//! not committed. Everything else in a run folder (`tasks/`, `trajectories/`, `data/`, …) is
-//! derived from the first two and may be deleted. This module is the only writer of records. Every
-//! writer below a run folder holds its lock ([`RunDir`]); [`ReadStore`] needs none and cannot
-//! write.
+//! - `store/<stage>/<2 hex>/<key>.json` are results. They depend only on specs, templates, seed and
+//!   version of termsmith.
+//! - `observed/<2 hex>/<key>.json` are outputs of executions, under the same keys. They are written
+//!   before the record.
+//! - `begun/<key>.json` are notes about work that has begun and is not committed.
+//!
+//! Everything else in a run folder (`tasks/`, `trajectories/`, `data/`, …) is derived from the
+//! first two, and may be deleted.
+//!
+//! Only this module writes records. Every writer in a run folder holds its lock ([`RunDir`]).
+//! [`ReadStore`] needs no lock, and cannot write.
 
 mod atomic;
 mod error;

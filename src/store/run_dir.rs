@@ -11,25 +11,25 @@ use super::{FileChange, StoreError, publish_file, publish_tree, remove_published
 use crate::folder::{Fault, WalkError, read_file};
 use crate::model::{File, FileTree};
 
-/// Version of the folder's layout. Older layouts are read; newer ones are refused.
+/// Version of the folder's layout. Older layouts are readable, newer ones are refused.
 pub const RUN_FORMAT: u32 = 1;
 
-/// Bytes of `run.json`.
+/// Most bytes of `run.json`.
 const LARGEST_INFO: u64 = 64 << 10;
 
-/// Folders that may lie in a folder without `run.json`: what a killed first start leaves, and
-/// records copied from other run folders. None of them is pruned or replaced as a whole.
+/// Folders that a folder without `run.json` may contain: leftovers of a killed first start, and
+/// records copied from other run folders. They are never removed or replaced as a whole.
 const OWN_FOLDERS: [&str; 4] = [".scratch", "store", "observed", "begun"];
 
-/// `run.json`, which marks a run folder.
+/// The content of `run.json`, which marks a run folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
     pub format: u32,
-    /// The termsmith that wrote it first.
+    /// Version of the termsmith that created the folder.
     pub tool: String,
 }
 
-/// A run folder that is open for writing. While it lives, no other termsmith writes there.
+/// A run folder that is open for writing. While this value exists, no other termsmith writes there.
 #[derive(Debug)]
 pub struct RunDir {
     root: PathBuf,
@@ -37,9 +37,9 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Opens `root` for writing, creating it if it is missing: checks its version, locks it, and
-    /// removes temporary files of a killed writer. A folder with other folders in it does not
-    /// become a run folder: they could be replaced or pruned later.
+    /// Opens `root` for writing, and creates it if it is missing. Checks its version, locks it, and
+    /// removes temporary files of a killed writer. A folder that contains other folders is refused,
+    /// because those could be replaced or removed later.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(StoreError::io("create folder", root))?;
         let info = read_info(root)?;
@@ -55,7 +55,7 @@ impl RunDir {
         Ok(dir)
     }
 
-    /// Opens an existing run folder for writing, as [`open`](Self::open) does.
+    /// Like [`open`](Self::open), but the run folder must exist.
     pub fn open_existing(root: &Path) -> Result<Self, StoreError> {
         check_run(root)?;
         Self::lock(root)
@@ -69,33 +69,33 @@ impl RunDir {
         Ok(dir)
     }
 
-    /// The folder itself.
+    /// The path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Half-written files. On the same file system as the rest, and emptied whenever the folder is
-    /// opened for writing.
+    /// The folder for half-written files. It is on the same file system as the rest. It is emptied
+    /// whenever the run folder is opened for writing.
     pub fn scratch(&self) -> PathBuf {
         self.root.join(".scratch")
     }
 
-    /// Writes a derived file, relative to the folder.
+    /// Writes a derived file at a path relative to the folder.
     pub fn publish_file(&self, relative: &str, file: &File) -> Result<FileChange, StoreError> {
         publish_file(&self.scratch(), &self.root.join(relative), file)
     }
 
-    /// Writes a file that need not survive a power failure, relative to the folder.
+    /// Writes a file that need not survive a power failure, at a path relative to the folder.
     pub(super) fn note_file(&self, relative: &str, file: &File) -> Result<(), StoreError> {
         note_file(&self.scratch(), &self.root.join(relative), file)
     }
 
-    /// Writes a derived folder, relative to the folder.
+    /// Writes a derived folder at a path relative to the folder.
     pub fn publish_tree(&self, relative: &str, tree: &FileTree) -> Result<FileChange, StoreError> {
         publish_tree(&self.scratch(), &self.root.join(relative), tree)
     }
 
-    /// Removes a derived file or folder, if it is there.
+    /// Removes a derived file or folder, if it exists.
     pub fn remove(&self, relative: &str) -> Result<(), StoreError> {
         remove_published(&self.root.join(relative))
     }
@@ -116,8 +116,8 @@ impl Drop for RunDir {
 /// Levels of a run folder at which files and folders are replaced, e.g. `data/sft`.
 const LINK_DEPTH: u32 = 2;
 
-/// Fails if a folder of the run is a link. A run folder may come from elsewhere, and what lies
-/// behind its links would be replaced or removed.
+/// Returns an error if a folder of the run is a link. A run folder may come from elsewhere, and
+/// files behind its links would be replaced or removed.
 fn check_links(folder: &Path, depth: u32) -> Result<(), StoreError> {
     let unreadable = || StoreError::io("read folder", folder);
     for entry in fs::read_dir(folder).map_err(unreadable())? {
@@ -133,7 +133,7 @@ fn check_links(folder: &Path, depth: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Fails unless `root` is a run folder of a format that this termsmith knows.
+/// Returns an error unless `root` is a run folder of a known format.
 pub(super) fn check_run(root: &Path) -> Result<(), StoreError> {
     match read_info(root)? {
         Some(_) => Ok(()),
@@ -141,8 +141,9 @@ pub(super) fn check_run(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Fails if `root`, which is no run folder, has folders of somebody else: derived folders are
-/// replaced by name. Plain files stay as they are, such as a log that is being written there.
+/// Returns an error if `root`, which is no run folder, contains other people's folders: derived
+/// folders would replace them. Plain files are fine, because they stay, e.g. a log that is being
+/// written there.
 fn check_unused(root: &Path) -> Result<(), StoreError> {
     let unreadable = || StoreError::io("read folder", root);
     for entry in fs::read_dir(root).map_err(unreadable())? {

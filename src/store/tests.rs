@@ -21,7 +21,7 @@ fn records_and_observations_come_back() {
     assert_eq!(store.get::<Vec<u32>>(NUMBERS, &key).unwrap(), Some(vec![3]));
     assert_eq!(store.observed::<String>(&key).unwrap().as_deref(), Some("seen"));
     assert_eq!(store.keys(NUMBERS).unwrap(), std::slice::from_ref(&key));
-    // Notes come and go, and clones see the same folder.
+    // Notes can be added and removed. Clones see the same folder.
     let (first, second) = (super::key(NUMBERS, &[8]).unwrap(), super::key(NUMBERS, &[9]).unwrap());
     for noted in [&first, &second] {
         store.note(noted, &"begun").unwrap();
@@ -51,7 +51,7 @@ fn what_is_no_record_is_skipped() {
     check("other/notes.txt");
 }
 
-/// A run folder may come from elsewhere, with anything in the place of a file.
+/// A run folder may come from elsewhere, with anything in place of a file.
 #[test]
 fn entries_that_are_no_files_are_refused() {
     use std::os::unix::fs::symlink;
@@ -75,9 +75,9 @@ fn entries_that_are_no_files_are_refused() {
         ReadStore::open(root)?.get::<u32>(NUMBERS, &key(NUMBERS, &1)?).map(drop)
     });
     check("run.json", |root| ReadStore::open(root).map(drop));
-    // It is emptied before the process id is written to it.
+    // The lock file is emptied before the process id is written to it.
     check(".lock", |root| RunDir::open(root).map(drop));
-    // These are replaced as a whole.
+    // These folders are replaced as a whole.
     for folder in ["data", "report", "store/sft"] {
         check(folder, |root| RunDir::open(root).map(drop));
         check(folder, |root| RunDir::open_existing(root).map(drop));
@@ -160,7 +160,7 @@ fn parents_of_new_folders_are_synced() {
 
 #[test]
 fn folders_of_others_do_not_become_run_folders() {
-    // A name that ends with `/` is a folder.
+    // A name with a final `/` is a folder.
     let check = |entries: &[&str], occupied: Option<&str>| {
         let root = tempfile::tempdir().unwrap();
         for entry in entries {
@@ -182,7 +182,7 @@ fn folders_of_others_do_not_become_run_folders() {
         }
     };
     check(&[], None);
-    // A killed first start.
+    // Leftovers of a killed first start.
     check(&[".lock"], None);
     check(&[".lock", ".scratch/"], None);
     // Records of other run folders, and a log.
@@ -190,7 +190,7 @@ fn folders_of_others_do_not_become_run_folders() {
     check(&["tasks/"], Some("tasks"));
     check(&["README.md", ".git/"], Some(".git"));
     check(&["store/", "rejected/"], Some("rejected"));
-    // Whatever else is in a run folder.
+    // Other entries of a run folder are fine.
     let root = tempfile::tempdir().unwrap();
     drop(open(root.path()));
     fs::create_dir(root.path().join("tasks")).unwrap();
@@ -264,7 +264,7 @@ fn folders_are_replaced_in_two_steps_where_they_cannot_be_swapped() {
     assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");
     assert_eq!(fs::read_to_string(aside.join("a")).unwrap(), "old");
 
-    // Nothing is staged: the former folder is put back.
+    // Nothing is staged, so the former folder is put back.
     fs::remove_dir_all(&aside).unwrap();
     assert!(super::atomic::replace_in_two_steps(&staged, &target, &aside).is_err());
     assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");

@@ -1,10 +1,10 @@
-//! What a Dockerfile asks of its builder: base images, and syntax that only BuildKit has.
+//! What a Dockerfile needs from its builder: base images, and features that only BuildKit has.
 
 use std::collections::BTreeMap;
 
 use super::dockerfile::{Instruction, instructions};
 
-/// Arguments that only BuildKit sets.
+/// Build arguments that only BuildKit sets.
 const PLATFORM_ARGS: [&str; 8] = [
     "TARGETPLATFORM",
     "TARGETOS",
@@ -22,7 +22,7 @@ const FLAGS: [(&str, &[&str]); 3] = [
     ("ADD", &["--chmod", "--link", "--exclude", "--checksum", "--keep-git-dir", "--unpack"]),
 ];
 
-/// The first thing that only BuildKit can build: the line, and what stands there (`COPY --chmod`).
+/// The line and the text of the first feature that only BuildKit can build, e.g. `COPY --chmod`.
 pub(crate) fn needs_buildkit(dockerfile: &str) -> Option<(u32, String)> {
     instructions(dockerfile).iter().find_map(|one| {
         let known = FLAGS.iter().find(|(word, _)| *word == one.word).map_or(&[][..], |(_, flags)| flags);
@@ -37,7 +37,7 @@ pub(crate) fn needs_buildkit(dockerfile: &str) -> Option<(u32, String)> {
     })
 }
 
-/// The argument of the platform that an instruction takes from the builder.
+/// The platform argument that an instruction takes from the builder, e.g. `TARGETARCH`.
 fn platform_arg(one: &Instruction) -> Option<String> {
     match one.word.as_str() {
         "ARG" => {
@@ -53,10 +53,10 @@ fn platform_arg(one: &Instruction) -> Option<String> {
     }
 }
 
-/// An image that a Dockerfile takes files from.
+/// An image that a Dockerfile is based on, or copies from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// An image of the engine, or of a registry.
+    /// An image of the engine or of a registry.
     Image(String),
     /// A name with a variable that has no value there.
     Empty { line: u32, text: String, why: EmptyBase },
@@ -65,13 +65,14 @@ pub(crate) enum Base {
 /// Why the name of a base has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EmptyBase {
-    /// The ARG stands after the first FROM, where it belongs to that stage.
+    /// The ARG comes after the first FROM, so it belongs to that stage only.
     OutOfScope,
-    /// No ARG gives it one.
+    /// No ARG gives it a value.
     NoValue,
 }
 
-/// The images that a Dockerfile begins with or copies from; earlier stages and `scratch` are none.
+/// The images that a Dockerfile is based on, or copies from. Earlier stages and `scratch` are left
+/// out.
 pub(crate) fn bases(dockerfile: &str) -> Vec<Base> {
     let mut args = BTreeMap::new();
     let mut later_args = Vec::new();
@@ -120,8 +121,8 @@ pub(crate) fn bases(dockerfile: &str) -> Vec<Base> {
     found
 }
 
-/// `text` with its variables replaced, as builders replace them in FROM: `$A`, `${A}`,
-/// `${A:-default}`, `${A:+other}`.
+/// `text` with its variables replaced, as builders do it in FROM: `$A`, `${A}`, `${A:-default}`,
+/// `${A:+other}`.
 pub(crate) fn expand(text: &str, values: &BTreeMap<String, String>) -> String {
     let value = |name: &str| values.get(name).map(String::as_str).unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,18 +1,18 @@
-//! A Dockerfile as a list of instructions. Enough of the language to lint and to build it:
+//! Parses a Dockerfile into instructions. It knows enough of the language to lint and build:
 //! continuations, comments, heredocs, flags.
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Instruction {
-    /// Where it begins, from 1.
+    /// Line of its beginning, from 1.
     pub(crate) line: u32,
-    /// Upper case.
+    /// The instruction's name in upper case, e.g. `COPY`.
     pub(crate) word: String,
-    /// `--from=x`, without those of RUN.
+    /// Flags such as `--from=x`. RUN's flags are left out.
     pub(crate) flags: Vec<String>,
-    /// The rest, its lines joined by one space.
+    /// The rest of the instruction, with its lines joined by one space.
     pub(crate) rest: String,
-    /// Bodies of here documents.
+    /// Text of its here-documents.
     pub(crate) heredoc: Option<String>,
 }
 
@@ -31,8 +31,8 @@ pub(crate) fn instructions(text: &str) -> Vec<Instruction> {
         let mut part = *first;
         loop {
             let trimmed = part.trim_end();
-            // A comment or an empty line within a continued instruction is not part of it, and does
-            // not end it.
+            // Comments and empty lines inside a continued instruction are skipped, and do not end
+            // it.
             let skipped = !whole.is_empty() && (trimmed.is_empty() || trimmed.trim_start().starts_with('#'));
             let more = trimmed.strip_suffix('\\');
             if !skipped {
@@ -63,8 +63,8 @@ pub(crate) fn instructions(text: &str) -> Vec<Instruction> {
         if matches!(word.as_str(), "RUN" | "COPY" | "ADD") {
             for heredoc in words(rest).into_iter().filter_map(Heredoc::opened_by) {
                 let after = lines.get(at..).unwrap_or_default();
-                // Without its last line it would reach to the end of the file: the build fails
-                // there, and no rule applies.
+                // A heredoc without its final line would reach to the end of the file. The build
+                // fails there, so no rule applies.
                 let Some(length) = after.iter().position(|line| heredoc.ends_at(line)) else { continue };
                 bodies.extend_from_slice(&after[..length]);
                 at += length + 1;
@@ -76,17 +76,17 @@ pub(crate) fn instructions(text: &str) -> Vec<Instruction> {
     found
 }
 
-/// A here document, as BuildKit finds it: a separate word, `<<WORD` with a file descriptor before
-/// it or none.
+/// A here-document, as BuildKit recognises it: a separate word `<<WORD`, with or without a file
+/// descriptor before it.
 struct Heredoc {
-    /// The line after its body.
+    /// The line after its text.
     delimiter: String,
-    /// `<<-`: tabs before each line do not count.
+    /// For `<<-`: tabs at the beginning of lines are removed.
     tabs_stripped: bool,
 }
 
 impl Heredoc {
-    /// The here document that a word of an instruction opens. The shift in `$((1<<20))` opens none.
+    /// The here-document that a word opens. The shift in `$((1<<20))` opens none.
     fn opened_by(word: &str) -> Option<Self> {
         let after = word.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix("<<")?;
         let (tabs_stripped, after) = match after.strip_prefix('-') {
@@ -104,8 +104,8 @@ impl Heredoc {
     }
 }
 
-/// The words of an instruction with their quotes. A blank within quotes or after a backslash
-/// separates nothing.
+/// The words of an instruction, with their quotes. Blanks inside quotes or after a backslash do not
+/// separate words.
 pub(crate) fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut from, mut quote, mut escaped) = (0, None, false);
@@ -128,7 +128,7 @@ pub(crate) fn words(text: &str) -> Vec<&str> {
 }
 
 impl Instruction {
-    /// For COPY and ADD: sources and destination.
+    /// For COPY and ADD: sources and destination. `None` for other instructions.
     pub(crate) fn transfer(&self) -> Option<(Vec<String>, String)> {
         if self.word != "COPY" && self.word != "ADD" {
             return None;
@@ -142,7 +142,7 @@ impl Instruction {
         Some((words, destination))
     }
 
-    /// Whether it copies from another stage or image, not from the build context.
+    /// Whether it copies from another stage or image, and not from the build context.
     pub(crate) fn is_from_elsewhere(&self) -> bool {
         self.flags.iter().any(|flag| flag.starts_with("--from="))
     }
@@ -151,7 +151,7 @@ impl Instruction {
     pub(crate) fn command_line(&self) -> String {
         let rest = self.rest.strip_prefix("CMD").map_or(self.rest.as_str(), str::trim_start);
         match serde_json::from_str::<Vec<String>>(rest) {
-            // In single quotes each word stays as it is.
+            // Single quotes keep each word as it is.
             Ok(words) => words
                 .iter()
                 .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
@@ -161,7 +161,7 @@ impl Instruction {
         }
     }
 
-    /// For RUN: the shell text.
+    /// For RUN: the shell text. `None` for other instructions.
     pub(crate) fn script(&self) -> Option<String> {
         (self.word == "RUN").then(|| match &self.heredoc {
             Some(body) => format!("{}\n{body}", self.rest),

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::RecipeId;
 
-/// `text` with `from`, which must stand in it, replaced by `to`.
+/// `text` with `from` replaced by `to`. `from` must occur in it.
 fn edit(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from}");
     text.replacen(from, to, 1)

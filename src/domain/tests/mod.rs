@@ -1,4 +1,4 @@
-//! A small domain and small recipes, as input of the loader, the plan and the scaffolds.
+//! A small domain and small recipes, as input for tests of loader, plan and scaffolds.
 
 mod load;
 mod params;
@@ -9,7 +9,7 @@ use super::*;
 use crate::assets::Assets;
 use crate::model::{File, FileTree, RelPath};
 
-/// A domain with fifteen skills, of which the first four have descriptions.
+/// A domain with fifteen skills. The first four have descriptions.
 pub(super) fn domain_text() -> String {
     let mut text = r#"version = 1
 title = "Gardening"
@@ -117,7 +117,7 @@ fn add(tree: &mut FileTree, path: &str, text: impl Into<String>) {
     tree.insert(RelPath::new(path).unwrap(), File::text(text));
 }
 
-/// Assets with those domains and those recipes, and a base.
+/// Assets with these domains and recipes, and a base.
 pub(super) fn assets(domains: &[(&str, &str)], recipes: &[(&str, &str)]) -> Assets {
     let mut tree = FileTree::default();
     add(&mut tree, "templates/bases/core/Dockerfile", "FROM scratch");

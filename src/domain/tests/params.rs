@@ -17,7 +17,7 @@ fn decl(params: &str) -> RecipeDecl {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every value of `[params.x]` for many seeds, in order.
+/// Every value of `[params.x]` for many seeds, sorted.
 fn values(param: &str, difficulty: Difficulty) -> Vec<Value> {
     let decl = decl(&format!("[params.x]\n{param}"));
     let draw = |seed| decl.draw(difficulty, &mut ChaCha20Rng::seed_from_u64(seed))["x"].clone();

@@ -7,7 +7,7 @@ use super::*;
 use crate::model::{Blueprint, RecipeId, Seed};
 
 fn planned(count: u32, seed: u64) -> Plan {
-    // Parsed once: the property tests plan hundreds of times.
+    // Parsed once, because the property tests plan hundreds of times.
     static GARDEN: LazyLock<(Specs, Recipes)> = LazyLock::new(garden);
     plan(&GARDEN.0, &GARDEN.1, Seed(seed), count, &Domains::All)
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::RecipeId;
 
-/// The embedded assets with `more` beside them.
+/// The embedded assets, and `more`.
 fn with(more: FileTree) -> Assets {
     let mut tree = FileTree::default();
     for folder in ["domains", "templates"] {

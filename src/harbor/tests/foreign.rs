@@ -93,7 +93,7 @@ fn deprecated_keys_mean_what_they_meant() {
     }
 }
 
-/// Results of `TaskConfig.model_validate_toml` of harbor 0.24.0 for these values.
+/// The results of `TaskConfig.model_validate_toml` of harbor 0.24.0 for these values.
 #[test]
 fn numbers_may_be_texts() {
     let check = |value: &str, number: Option<f64>, whole: Option<i64>| {
@@ -210,7 +210,7 @@ fn malformed_manifests() {
     }
 }
 
-/// Results of `strip_canary` of harbor 0.24.0 for these texts.
+/// The results of `strip_canary` of harbor 0.24.0 for these texts.
 #[test]
 fn solvers_do_not_read_canaries() {
     for (text, expected) in [

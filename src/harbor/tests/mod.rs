@@ -1,4 +1,4 @@
-//! Round trips, foreign directories, and Harbor's own digests.
+//! Tests of round trips, foreign directories, and Harbor's digests.
 
 mod foreign;
 mod round_trip;
@@ -74,7 +74,7 @@ pub(super) fn task() -> Task {
     }
 }
 
-/// Puts `files` into `dir`.
+/// Writes `files` into `dir`.
 pub(super) fn lay_out(dir: &Path, files: &FileTree) {
     for (path, file) in files.iter() {
         let place = dir.join(path.as_str());
@@ -107,15 +107,15 @@ fn names() {
     }
 }
 
-/// The expected values come from `Packager.compute_content_hash` of harbor 0.24.0, run on these
-/// very directories.
+/// The expected values come from `Packager.compute_content_hash` of harbor 0.24.0, which was run on
+/// these directories.
 #[test]
 fn the_digest_is_harbors() {
     let tricky = tree(&[
         ("task.toml", File::text("schema_version = \"1.4\"\n")),
         ("instruction.md", File::text("do it\n")),
         ("environment/Dockerfile", File::text("FROM debian\n")),
-        // Path order, not part order: `-` and `.` sort before `/`.
+        // Paths are sorted as whole texts, not by their parts: `-` and `.` come before `/`.
         ("tests/a/b", File::text("1")),
         ("tests/a-b", File::text("2")),
         ("tests/a.b", File::script("3")),

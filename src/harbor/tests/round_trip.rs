@@ -86,7 +86,7 @@ fn tasks_come_back_whole() {
     }
 }
 
-/// As [`round_trip`], but an empty instruction is worth a finding.
+/// Like [`round_trip`], but accepts a finding about an empty instruction.
 fn write_and_read(task: &Task) -> Task {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path(), &write_task(task, &Publication::default()).unwrap());
@@ -132,7 +132,7 @@ fn trees() -> impl Strategy<Value = FileTree> {
     files.prop_map(|files: BTreeMap<String, (Vec<u8>, bool)>| {
         let mut tree = FileTree::default();
         for (name, (bytes, executable)) in files {
-            // A file cannot lie below another file.
+            // A file cannot be below another file.
             let clashes = tree.iter().any(|(have, _)| {
                 name.starts_with(&format!("{have}/")) || have.as_str().starts_with(&format!("{name}/"))
             });
