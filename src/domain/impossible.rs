@@ -22,7 +22,7 @@ pub struct ImpossibleCell {
 pub enum Cell {
     /// The domain has no recipes.
     Domain,
-    /// The recipe declares only kinds or difficulties that have no weight in the domain.
+    /// The recipe declares only kinds, or only difficulties, that have no weight in the domain.
     Recipe(RecipeId),
     /// No recipe makes tasks of this kind at a difficulty that the domain asks for.
     Kind(EngineeringKind),
@@ -37,10 +37,10 @@ impl fmt::Display for ImpossibleCell {
         let domain = &self.domain;
         match &self.cell {
             Cell::Domain => {
-                write!(f, "{domain} has no recipe; `termsmith new recipe {domain}/NAME` starts one")
+                write!(f, "{domain} has no recipe; `termsmith new recipe {domain}/NAME` creates one")
             }
             Cell::Recipe(recipe) => {
-                write!(f, "{recipe} declares only kinds or difficulties to which {domain} gives no weight")
+                write!(f, "{recipe} declares no kind or no difficulty that has a weight in {domain}")
             }
             Cell::Kind(kind) => write!(f, "{domain}: no recipe makes {} tasks", kind.as_str()),
             Cell::KindDifficulty(kind, difficulty) => {

@@ -59,7 +59,7 @@ impl LimitOverrides {
             .map(|key| {
                 source
                     .problem(at!["limits", key], format!("limit `{key}` is not a positive number"))
-                    .hint("leave the key out to take the default")
+                    .hint("remove the key to use the default")
             })
             .collect();
         if self.cpus.is_some_and(|cpus| is_positive(&cpus) && cpus.fract() != 0.0) {

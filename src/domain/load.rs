@@ -35,9 +35,9 @@ pub fn load_domains(assets: &Assets) -> Result<Specs, DomainError> {
     }
     if specs.is_empty() && problems.is_empty() {
         let file = assets.display_path(DOMAINS);
-        let message = "no domain spec is in this folder".to_owned();
+        let message = "the folder contains no domain specs".to_owned();
         let problem = Problem { file, at: None, message, hint: None };
-        problems.push(problem.hint("`termsmith new domain NAME` starts one"));
+        problems.push(problem.hint("`termsmith new domain NAME` creates one"));
     }
     DomainError::unless(problems, specs)
 }
@@ -108,7 +108,7 @@ fn load_folder(
             let known = specs.keys().map(DomainId::as_str);
             let hint = suggest(domain, known);
             problems.push(
-                source.problem(&[], format!("the recipe lies in `{domain}`, which is no domain")).hint(hint),
+                source.problem(&[], format!("the recipe is in the folder `{domain}`, which is not a domain")).hint(hint),
             );
         }
     }
@@ -165,7 +165,7 @@ fn parse_domain(
     match DomainId::parse(id) {
         Ok(id) => DomainError::unless(problems, (id, spec)),
         Err(_) => {
-            let problem = source.problem(&[], format!("`{id}` is no name for a domain"));
+            let problem = source.problem(&[], format!("`{id}` is not a valid name for a domain"));
             problems.push(problem.hint(DomainId::RULE));
             Err(DomainError { problems })
         }
@@ -202,7 +202,7 @@ fn check_domain(source: &Source<'_>, spec: &DomainSpec, bases: &BTreeSet<String>
     problems.extend(spec.limits.check(source));
     if spec.skills.len() < DomainSpec::MIN_SKILLS {
         let message = format!("{} skills are too few", spec.skills.len());
-        let hint = format!("a domain has at least {}; fewer make its tasks alike", DomainSpec::MIN_SKILLS);
+        let hint = format!("a domain needs at least {}; with fewer, its tasks repeat each other", DomainSpec::MIN_SKILLS);
         problems.push(source.problem(at!["skills"], message).hint(hint));
     }
     let skills: Vec<_> = spec.skills.iter().map(|skill| (&*skill.id, &*skill.title)).collect();
@@ -235,7 +235,7 @@ fn check_items(source: &Source<'_>, key: &str, text_key: &str, items: &[(&str, &
     }
     for (place, (id, text)) in items.iter().enumerate() {
         if !is_kebab_case(id) {
-            let problem = source.problem(at![key, place, "id"], format!("`{id}` is no id"));
+            let problem = source.problem(at![key, place, "id"], format!("`{id}` is not a valid id"));
             problems.push(problem.hint("ids are kebab-case: lower-case letters, digits and single hyphens"));
         }
         if text.trim().is_empty() {
@@ -257,7 +257,7 @@ pub(super) fn repeated<'a>(
     let mut seen = BTreeSet::new();
     words
         .filter(|(_, word)| !seen.insert(*word))
-        .map(|(path, word)| source.problem(&path, format!("`{word}` stands here twice")))
+        .map(|(path, word)| source.problem(&path, format!("`{word}` occurs twice")))
         .collect()
 }
 
@@ -271,7 +271,7 @@ fn check_mix<'a>(
         .clone()
         .filter(|(_, weight)| !(weight.is_finite() && *weight >= 0.0))
         .map(|(name, weight)| {
-            source.problem(at![key, name], format!("weight {weight} of `{name}` is negative or no number"))
+            source.problem(at![key, name], format!("weight {weight} of `{name}` is negative, or not a number"))
         })
         .collect();
     if problems.is_empty() && weights.map(|(_, weight)| weight).sum::<f64>() <= 0.0 {

@@ -178,7 +178,7 @@ impl TryFrom<ParamFile> for Param {
                 let (min, max) = (whole("min", file.min)?, whole("max", file.max)?);
                 let step = if file.step.is_some() { whole("step", file.step)? } else { 1 };
                 if min > max || step < 1 {
-                    return Err(format!("min {min} and max {max} with step {step} are no range"));
+                    return Err(format!("min {min} and max {max} with step {step} do not form a range"));
                 }
                 ParamRange::Int { min, max, step }
             }
@@ -187,7 +187,7 @@ impl TryFrom<ParamFile> for Param {
                 let digits = file.digits.unwrap_or(2);
                 let fits = |bound: f64| bound.abs() * 10f64.powi(digits.cast_signed()) <= LARGEST_EXACT;
                 if !(min <= max && digits <= 15 && fits(min) && fits(max)) {
-                    return Err(format!("min {min} and max {max} with {digits} decimals are no range"));
+                    return Err(format!("min {min} and max {max} with {digits} decimals do not form a range"));
                 }
                 ParamRange::Float { min, max, digits }
             }

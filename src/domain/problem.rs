@@ -93,7 +93,7 @@ pub(crate) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     match distances.min() {
         Some((distance, candidate)) if distance <= near => format!("did you mean `{candidate}`?"),
         Some(_) => format!("known are {}", quoted(&known)),
-        None => "nothing is declared to choose from".to_owned(),
+        None => "there is nothing to choose from".to_owned(),
     }
 }
 

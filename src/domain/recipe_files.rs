@@ -69,7 +69,7 @@ pub(super) fn check_name(folder: &str, id: &RecipeId) -> Option<Problem> {
     Some(Problem {
         file: folder.to_owned(),
         at: None,
-        message: format!("`{name}` is no name for a recipe"),
+        message: format!("`{name}` is not a valid name for a recipe"),
         hint: Some(format!("names are kebab-case, and at most {LONGEST_ID} letters long with the domain")),
     })
 }

@@ -10,12 +10,12 @@ use crate::model::{DomainId, File, FileTree, PathError, RecipeId, RelPath};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScaffoldError {
     #[error(
-        "`{0}` is no name for a domain\nhint: lower-case letters, digits and `_`, at most 32, a letter first"
+        "`{0}` is not a valid name for a domain\nhint: use at most 32 lower-case letters, digits and `_`, and begin with a letter"
     )]
     BadDomainName(String),
     #[error("domain `{0}` exists already\nhint: edit `domains/{0}.toml`")]
     DomainExists(DomainId),
-    #[error("`{name}` is no name for a recipe\nhint: {hint}")]
+    #[error("`{name}` is not a valid name for a recipe\nhint: {hint}")]
     BadRecipeName { name: String, hint: String },
     #[error("unknown domain `{domain}`\nhint: {hint}")]
     UnknownDomain { domain: String, hint: String },
@@ -23,7 +23,7 @@ pub enum ScaffoldError {
     RecipeExists(RecipeId),
     #[error("`templates/scaffold/{0}` is missing\nhint: an overriding templates folder must be complete")]
     MissingTemplate(&'static str),
-    #[error("the scaffold has a file that cannot be placed: {0}")]
+    #[error("the scaffold has a file with an invalid path: {0}")]
     Path(#[from] PathError),
 }
 

@@ -63,7 +63,7 @@ impl fmt::Display for WalkError {
             Fault::Io(error) => write!(f, "failed to read `{path}`: {error}"),
             Fault::Link => write!(
                 f,
-                "`{path}` is a symbolic link\nhint: links are never followed; put the file itself there"
+                "`{path}` is a symbolic link\nhint: links are never followed; replace the link by the file"
             ),
             Fault::Special => write!(f, "`{path}` is neither a regular file nor a folder\nhint: remove it"),
             Fault::Endless => write!(

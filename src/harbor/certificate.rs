@@ -18,7 +18,7 @@ pub enum CertificateError {
     #[error("`{}` is not a certificate of termsmith: {message}\nhint: `termsmith screen` makes a new one", .path.display())]
     Malformed { path: PathBuf, message: String },
     #[error(
-        "`{}` is a certificate of version {found}, and this termsmith reads {}\nhint: use the termsmith that wrote it, or a newer one; \
+        "`{}` is a certificate of version {found}, but this termsmith reads version {}\nhint: use the termsmith that wrote it, or a newer one; \
          `termsmith screen` makes a new one",
         .path.display(),
         Certificate::VERSION
@@ -79,7 +79,7 @@ mod tests {
         check(&with("version", json!(current)), Ok(()));
         // Certificates of former versions may lack other fields.
         check(&with("version", json!(current - 1)), Ok(()));
-        check(r#"{"version": 1, "former": true}"#, Err("of version 1, and this termsmith reads 3"));
+        check(r#"{"version": 1, "former": true}"#, Err("of version 1, but this termsmith reads version 3"));
         check(r#"{"version": 9, "new": true}"#, Err("of version 9"));
         check(&with("version", json!(current + 1)), Err("of version 4"));
         check(&with("new", json!(1)), Err("is not a certificate of termsmith: unknown field `new`"));

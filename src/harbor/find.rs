@@ -54,7 +54,7 @@ impl fmt::Display for Skipped {
             SkippedBecause::LeadsNowhere => write!(f, "`{path}` is a broken link"),
             SkippedBecause::LeadsToNoTask => write!(f, "`{path}` is a link to a folder without a task.toml"),
             SkippedBecause::LeadsToTask(task) => {
-                write!(f, "`{path}` is a link to `{}`, which is taken already", task.display())
+                write!(f, "`{path}` is a link to `{}`, which is in the list already", task.display())
             }
         }
     }
@@ -214,7 +214,7 @@ mod tests {
             &[
                 "`away` is a broken link",
                 "`empty` is an empty folder",
-                "`linked` is a link to `real`, which is taken already",
+                "`linked` is a link to `real`, which is in the list already",
                 "`none` has no task.toml",
             ],
             1,

@@ -91,7 +91,7 @@ fn modernise_version(manifest: &mut Manifest, messages: &mut Vec<(FindingKind, S
         match &manifest.schema_version {
             Some(new) if *new != old => {
                 let message =
-                    format!("`version` = {old} conflicts with `schema_version` = {new}, which holds");
+                    format!("`version` = {old} conflicts with `schema_version` = {new}, which takes precedence");
                 messages.push((FindingKind::Deprecated, message));
             }
             _ => manifest.schema_version = Some(old),
@@ -129,19 +129,19 @@ fn size(key: &str, old: Option<Value>, new: &mut Option<i64>, messages: &mut Vec
     let Some(old) = old else { return };
     messages.push((FindingKind::Deprecated, format!("`{key}` is deprecated; it is called `{key}_mb`")));
     let Some(text) = old.as_str() else {
-        let message = format!("`{key}` = {old} is no text, so Harbor ignores it");
+        let message = format!("`{key}` = {old} is not text, so Harbor ignores it");
         messages.push((FindingKind::Deprecated, message));
         return;
     };
     let Some(mib) = mebibytes(text) else {
-        let message = format!("`{key}` = {old} is no size such as \"512M\" or \"2G\"");
+        let message = format!("`{key}` = {old} is not a size such as \"512M\" or \"2G\"");
         messages.push((FindingKind::Conflict, message));
         return;
     };
     match new {
         Some(stated) if *stated != mib => {
             let message = format!(
-                "`{key}` = {old} conflicts with `{key}_mb` = {stated}, which holds; Harbor refuses the task"
+                "`{key}` = {old} conflicts with `{key}_mb` = {stated}, which takes precedence; Harbor refuses the task"
             );
             messages.push((FindingKind::Conflict, message));
         }

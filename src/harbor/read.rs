@@ -28,7 +28,7 @@ pub const CLAUSES: &str = "clauses.toml";
 /// Why a directory cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("`{}` holds no task.toml\nhint: a task directory has task.toml, instruction.md, environment/ and tests/", .0.display())]
+    #[error("`{}` contains no task.toml\nhint: a task directory has task.toml, instruction.md, environment/ and tests/", .0.display())]
     NotATask(PathBuf),
     #[error(transparent)]
     Walk(#[from] WalkError),
@@ -40,7 +40,7 @@ pub enum ReadError {
         #[source]
         source: ManifestError,
     },
-    #[error("`{}` holds no clauses: {message}\nhint: `termsmith schema clauses` prints its format", .path.display())]
+    #[error("`{}` is not a valid clauses file: {message}\nhint: `termsmith schema clauses` prints its format", .path.display())]
     Clauses { path: PathBuf, message: String },
     #[error(transparent)]
     Path(#[from] PathError),
@@ -52,7 +52,7 @@ pub enum IntoTaskError {
     #[error("task `{task}` was not made by termsmith: its task.toml has no [metadata.termsmith]")]
     Foreign { task: String },
     #[error(
-        "task `{task}` has format {found}, and this build reads {}\nhint: use the termsmith that wrote it, or a newer one",
+        "task `{task}` has format {found}, but this build reads {}\nhint: use the termsmith that wrote it, or a newer one",
         TermsmithTable::FORMAT
     )]
     Format { task: String, found: i64 },
@@ -174,7 +174,7 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
             0 => String::new(),
             others => format!(" (and {others} more such files)"),
         };
-        let message = format!("named like a left-over, so Harbor's packages and digest lack it{others}");
+        let message = format!("has the name of a leftover file, so Harbor leaves it out of packages and digests{others}");
         findings.push(finding(path.as_str(), &message));
     }
     for ignore in [".gitignore", "tests/.harborignore", "solution/.harborignore"] {
@@ -306,7 +306,7 @@ impl HarborTask {
                 value.filter(|value| value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(value));
             value
                 .map(|value| value as u32)
-                .ok_or_else(|| format!("`{key}` is missing or no whole number of seconds"))
+                .ok_or_else(|| format!("`{key}` is missing, or not a whole number of seconds"))
         };
         let cpus = environment.cpus.filter(|cpus| cpus.is_finite() && *cpus > 0.0);
         Ok(Limits {

@@ -12,11 +12,11 @@ use crate::model::{Difficulty, DomainId, File, FileTree, PathError, RelPath, Tas
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(
-        "the canary of task `{task}` does not fit on one comment line\nhint: it is one line without `-->`, and says `canary`"
+        "the canary of task `{task}` does not fit on one comment line\nhint: it must be one line without `-->`, and contain the word `canary`"
     )]
     Canary { task: String },
     #[error(
-        "task `{task}` has `{path}`, which Harbor takes for a left-over and does not package\nhint: give the file another name"
+        "task `{task}` has `{path}`, which Harbor treats as a leftover file and does not package\nhint: give the file another name"
     )]
     Clutter { task: String, path: RelPath },
     #[error("failed to write a TOML file of `{task}`: {source}")]
@@ -25,7 +25,7 @@ pub enum WriteError {
         #[source]
         source: toml::ser::Error,
     },
-    #[error("task `{task}` has a file that cannot be placed: {source}")]
+    #[error("task `{task}` has a file with an invalid path: {source}")]
     Path {
         task: String,
         #[source]

@@ -15,7 +15,7 @@ const ALWAYS_SENT: [&str; 2] = ["Dockerfile", ".dockerignore"];
 
 /// A pattern in an ignore file that Docker refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{file}`, line {line}: `{pattern}` is no pattern")]
+#[error("`{file}`, line {line}: `{pattern}` is not a valid pattern")]
 pub struct IgnoreError {
     pub file: &'static str,
     /// From 1.

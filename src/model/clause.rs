@@ -100,7 +100,7 @@ pub enum ClauseError {
     RepeatedClause(String),
     #[error("clause `{clause}` declares violation `{violation}` twice")]
     RepeatedViolation { clause: String, violation: String },
-    #[error("`{0}` is no name for a clause or a violation: names are kebab-case")]
+    #[error("`{0}` is not a valid name for a clause or a violation: names are kebab-case")]
     BadName(String),
     #[error("clause `{clause}` quotes words that are not in the instruction: `{words}`")]
     NotInInstruction { clause: String, words: String },
@@ -110,7 +110,7 @@ pub enum ClauseError {
     NoWords(String),
     #[error("clause `{clause}` names check `{check}`, which the tests do not have")]
     UnknownCheck { clause: String, check: CheckId },
-    #[error("clause `{0}` names no check that demands it")]
+    #[error("clause `{0}` names no check that tests it")]
     NoCheck(String),
     #[error("clause `{clause}` names the wrong solution `{wrong}`, which is not declared")]
     UnknownWrong { clause: String, wrong: String },
@@ -121,7 +121,7 @@ pub enum ClauseError {
     #[error("violation `{violation}` edits `solution/{file}`, which is no text file of the solution")]
     NoFile { violation: String, file: String },
     #[error(
-        "violation `{violation}` replaces a text that occurs {times} times in `solution/{file}`, and not once: `{from}`"
+        "violation `{violation}` replaces a text that occurs {times} times in `solution/{file}`, instead of once: `{from}`"
     )]
     NotOnce { violation: String, file: String, times: usize, from: String },
     #[error("violation `{violation}` replaces a text by itself: `{from}`")]
@@ -381,7 +381,7 @@ untested = "it is an example"
         check(&edit("sort", "sort"), &["violation `v` replaces a text by itself: `sort`"]);
         check(
             &edit("o", "0"),
-            &["violation `v` replaces a text that occurs 2 times in `solution/solve.sh`, and not once: `o`"],
+            &["violation `v` replaces a text that occurs 2 times in `solution/solve.sh`, instead of once: `o`"],
         );
         check(
             &format!("{good}violation = [{{ name = \"v\", that = \"x\" }}]"),

@@ -80,7 +80,7 @@ pub fn parse_variant(
         if value.trim().is_empty() {
             return Err(wrong(
                 format!("`{key}` is empty"),
-                "say it in a sentence, for those who read a certificate",
+                "write one sentence for readers of certificates",
             ));
         }
     }

@@ -21,7 +21,7 @@ pub enum StoreError {
     )]
     Newer { path: PathBuf, found: u32, known: u32, tool: String },
     #[error(
-        "`{}` is not a record of the shape that this termsmith reads: {source}\nhint: another build of termsmith probably wrote this folder, and then other files of it have that shape too: delete the run folder, or give a new one as --out (if this file alone is damaged, delete it to have it made again)",
+        "`{}` is not a record that this termsmith can read: {source}\nhint: another build of termsmith probably wrote this folder. Delete the folder, or give a new one as --out. If only this file is damaged, delete the file, and it will be made again",
         path.display()
     )]
     Malformed {

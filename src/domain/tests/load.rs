@@ -49,7 +49,7 @@ fn broken_domains() {
             "domains/garden.toml:2:9: invalid type: integer `7`, expected a string",
         ),
         ("[\"spade\"]", "[]", "domains/garden.toml:5:1: `tools` is empty"),
-        ("\"python\", \"bash\"", "\"bash\", \"bash\"", "domains/garden.toml:4:22: `bash` stands here twice"),
+        ("\"python\", \"bash\"", "\"bash\", \"bash\"", "domains/garden.toml:4:22: `bash` occurs twice"),
         (
             "base = \"core\"",
             "base = \"cor\"",
@@ -68,12 +68,12 @@ fn broken_domains() {
         (
             "bug-fix = 1",
             "bug-fix = -1",
-            "domains/garden.toml:10:11: weight -1 of `bug-fix` is negative or no number",
+            "domains/garden.toml:10:11: weight -1 of `bug-fix` is negative, or not a number",
         ),
         (
             "bug-fix = 1",
             "bug-fix = nan",
-            "domains/garden.toml:10:11: weight NaN of `bug-fix` is negative or no number",
+            "domains/garden.toml:10:11: weight NaN of `bug-fix` is negative, or not a number",
         ),
         (
             "easy = 1\nhard = 1",
@@ -88,7 +88,7 @@ fn broken_domains() {
         (
             "memory_mb = 512",
             "memory_mb = 0",
-            "domains/garden.toml:18:13: limit `memory_mb` is not a positive number\nhint: leave the key out to take the default",
+            "domains/garden.toml:18:13: limit `memory_mb` is not a positive number\nhint: remove the key to use the default",
         ),
         (
             "memory_mb = 512",
@@ -98,7 +98,7 @@ fn broken_domains() {
         (
             "memory_mb = 512",
             "cpus = inf",
-            "domains/garden.toml:18:8: limit `cpus` is not a positive number\nhint: leave the key out to take the default",
+            "domains/garden.toml:18:8: limit `cpus` is not a positive number\nhint: remove the key to use the default",
         ),
         (
             "memory_mb = 512",
@@ -111,16 +111,16 @@ fn broken_domains() {
             "domains/garden.toml:38:15: unknown word `networks`\nhint: did you mean `network`?",
         ),
         ("[\"file-system\"]", "[]", "domains/garden.toml:23:1: skill `digging` exercises no operation"),
-        ("id = \"pruning\"", "id = \"digging\"", "domains/garden.toml:26:6: `digging` stands here twice"),
+        ("id = \"pruning\"", "id = \"digging\"", "domains/garden.toml:26:6: `digging` occurs twice"),
         (
             "id = \"pruning\"",
             "id = \"Pruning_2\"",
-            "domains/garden.toml:26:6: `Pruning_2` is no id\nhint: ids are kebab-case: lower-case letters, digits and single hyphens",
+            "domains/garden.toml:26:6: `Pruning_2` is not a valid id\nhint: ids are kebab-case: lower-case letters, digits and single hyphens",
         ),
         (
             "\n[[skills]]\nid = \"skill-15\"\ntitle = \"t\"\noperations = [\"database\"]\n",
             "",
-            "domains/garden.toml:20:3: 14 skills are too few\nhint: a domain has at least 15; fewer make its tasks alike",
+            "domains/garden.toml:20:3: 14 skills are too few\nhint: a domain needs at least 15; with fewer, its tasks repeat each other",
         ),
         ("text = \"t\"", "text = \"\"", "domains/garden.toml:97:8: `text` of `gardener` is empty"),
         (
@@ -146,7 +146,7 @@ fn broken_recipes() {
         (
             "[\"from-scratch\", \"bug-fix\"]",
             "[\"bug-fix\", \"bug-fix\"]",
-            "recipe.toml:3:21: `bug-fix` stands here twice",
+            "recipe.toml:3:21: `bug-fix` occurs twice",
         ),
         (
             "[\"easy\", \"hard\"]",
@@ -186,29 +186,29 @@ fn broken_recipes() {
         (
             "pids = 64",
             "cpus = 0",
-            "recipe.toml:12:8: limit `cpus` is not a positive number\nhint: leave the key out to take the default",
+            "recipe.toml:12:8: limit `cpus` is not a positive number\nhint: remove the key to use the default",
         ),
         (
             "roots = [\"/app\"]",
             "roots = [\"app\"]",
-            "recipe.toml:15:10: `app` is no root\nhint: roots are absolute folders such as `/app`, without `..` and trailing `/`",
+            "recipe.toml:15:10: `app` is not a valid root\nhint: roots are absolute folders such as `/app`, without `..` and trailing `/`",
         ),
         (
             "roots = [\"/app\"]",
             "roots = [\"/app\", \"/app/../etc\"]",
-            "recipe.toml:15:18: `/app/../etc` is no root\nhint: roots are absolute folders such as `/app`, without `..` and trailing `/`",
+            "recipe.toml:15:18: `/app/../etc` is not a valid root\nhint: roots are absolute folders such as `/app`, without `..` and trailing `/`",
         ),
         (
             "roots = [\"/app\"]",
             "roots = [\"/app\"]\nbring_up = \"serve\"",
-            "recipe.toml:16:12: `bring_up` without `programs`\nhint: services are started only where the subject's programs run: set `programs = true`",
+            "recipe.toml:16:12: `bring_up` without `programs`\nhint: services are started only if the tests run the solver's programs: set `programs = true`",
         ),
         (
             "type = \"int\"",
             "type = \"integer\"",
             "recipe.toml:23:8: unknown word `integer`\nhint: known are `choice`, `int`, `float`, `sample`, `by_difficulty`, `constant`",
         ),
-        ("max = 30", "max = 3", "recipe.toml:22:1: min 10 and max 3 with step 5 are no range"),
+        ("max = 30", "max = 3", "recipe.toml:22:1: min 10 and max 3 with step 5 do not form a range"),
         ("max = 30", "max = 30.5", "recipe.toml:22:1: `max` = 30.5 is not a whole number"),
         ("max = 30", "", "recipe.toml:22:1: key `max` is missing"),
         (
@@ -220,7 +220,7 @@ fn broken_recipes() {
         (
             "[params.depth]",
             "[params.Depth]",
-            "recipe.toml:22:9: `Depth` is no parameter name\nhint: templates write `p.name`: lower-case letters, digits and `_`, a letter first",
+            "recipe.toml:22:9: `Depth` is not a valid parameter name\nhint: templates write `p.name`, so use lower-case letters, digits and `_`, and begin with a letter",
         ),
         (
             "easy = 3\nhard = 9",
@@ -232,11 +232,11 @@ fn broken_recipes() {
             "name = \"no-hedge\"",
             "recipe.toml:38:8: the recipe has no `wrong/no-hedge.sh` or `wrong/no-hedge.sh.j2`\nrecipe.toml:29:3: `wrong/no-edge.sh` is not declared\nhint: add a `[[wrong]]` with its name and why it is wrong, or remove the file",
         ),
-        ("name = \"no-edge\"", "name = \"too-deep\"", "recipe.toml:38:8: `too-deep` stands here twice"),
+        ("name = \"no-edge\"", "name = \"too-deep\"", "recipe.toml:38:8: `too-deep` occurs twice"),
         (
             "[params.depth]",
             "[weights]\ntest_depth = 0.0\n\n[params.depth]",
-            "recipe.toml:23:14: `test_depth` has the weight 0, and not a positive one",
+            "recipe.toml:23:14: the weight of `test_depth` is 0; it must be positive",
         ),
         ("why = \"stops early\"", "why = \"\"", "recipe.toml:31:7: `why` of `too-flat` is empty"),
         (
@@ -271,15 +271,15 @@ fn broken_folders() {
     for (assets, expected) in [
         (
             assets(&[("garden", &domain)], &[("gardn/dig-bed", &recipe)]),
-            "templates/recipes/gardn/dig-bed/recipe.toml: the recipe lies in `gardn`, which is no domain\nhint: did you mean `garden`?",
+            "templates/recipes/gardn/dig-bed/recipe.toml: the recipe is in the folder `gardn`, which is not a domain\nhint: did you mean `garden`?",
         ),
         (
             assets(&[("garden", &domain)], &[("garden/Dig_Bed", &recipe)]),
-            "templates/recipes/garden/Dig_Bed: `Dig_Bed` is no name for a recipe\nhint: names are kebab-case, and at most 56 letters long with the domain",
+            "templates/recipes/garden/Dig_Bed: `Dig_Bed` is not a valid name for a recipe\nhint: names are kebab-case, and at most 56 letters long with the domain",
         ),
         (
             assets(&[("garden", &domain)], &[(&format!("garden/{long}"), &recipe)]),
-            "templates/recipes/garden/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` is no name for a recipe\nhint: names are kebab-case, and at most 56 letters long with the domain",
+            "templates/recipes/garden/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` is not a valid name for a recipe\nhint: names are kebab-case, and at most 56 letters long with the domain",
         ),
         (
             incomplete,
@@ -309,11 +309,11 @@ fn broken_domain_folders() {
     for (assets, expected) in [
         (
             assets(&[], &[]),
-            "domains: no domain spec is in this folder\nhint: `termsmith new domain NAME` starts one",
+            "domains: the folder contains no domain specs\nhint: `termsmith new domain NAME` creates one",
         ),
         (
             assets(&[("Garden-2", &domain_text())], &[]),
-            "domains/Garden-2.toml: `Garden-2` is no name for a domain\nhint: lower-case letters, digits and `_`, at most 32, a letter first",
+            "domains/Garden-2.toml: `Garden-2` is not a valid name for a domain\nhint: lower-case letters, digits and `_`, at most 32, a letter first",
         ),
         (latin1, "domains/garden.toml: the file is not UTF-8 from byte 9 on\nhint: save it as UTF-8"),
     ] {

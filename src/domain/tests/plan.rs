@@ -101,12 +101,12 @@ fn impossible_cells_are_reported() {
     orchard: no recipe exercises `digging`
     orchard: no recipe exercises `pruning`
     orchard: no recipe exercises `grafting`
-    pond has no recipe; `termsmith new recipe pond/NAME` starts one
+    pond has no recipe; `termsmith new recipe pond/NAME` creates one
     ");
     insta::assert_snapshot!(gaps(&narrow.impossible), @"
     garden: no recipe makes from-scratch, hard bug-fix; no recipe exercises grafting, watering, skill-5, skill-6, skill-7, skill-8, skill-9, skill-10, skill-11, skill-12, skill-13, skill-14, skill-15
     orchard: no recipe makes from-scratch, hard bug-fix; no recipe exercises digging, pruning, grafting, skill-5, skill-6, skill-7, skill-8, skill-9, skill-10, skill-11, skill-12, skill-13, skill-14, skill-15
-    pond has no recipe; `termsmith new recipe pond/NAME` starts one
+    pond has no recipe; `termsmith new recipe pond/NAME` creates one
     ");
 }
 

@@ -63,9 +63,9 @@ fn names_that_cannot_be_taken() {
     let assets = Assets::embedded();
     let specs = load_domains(&assets).unwrap();
     for (name, expected) in [
-        ("Marine", "`Marine` is no name for a domain"),
-        ("marine biology", "`marine biology` is no name for a domain"),
-        ("../etc", "`../etc` is no name for a domain"),
+        ("Marine", "`Marine` is not a valid name for a domain"),
+        ("marine biology", "`marine biology` is not a valid name for a domain"),
+        ("../etc", "`../etc` is not a valid name for a domain"),
         ("coding", "domain `coding` exists already"),
     ] {
         let message = new_domain(&assets, &specs, name).unwrap_err().to_string();
@@ -75,9 +75,9 @@ fn names_that_cannot_be_taken() {
     let assets = super::assets(&[("garden", &domain)], &[("garden/dig-bed", &recipe)]);
     let specs = load_domains(&assets).unwrap();
     for (id, expected) in [
-        ("dig", "`dig` is no name for a recipe\nhint: write `DOMAIN/NAME`"),
-        ("garden/Dig", "`garden/Dig` is no name for a recipe\nhint: names are kebab-case"),
-        ("garden/../x", "`garden/../x` is no name for a recipe"),
+        ("dig", "`dig` is not a valid name for a recipe\nhint: write `DOMAIN/NAME`"),
+        ("garden/Dig", "`garden/Dig` is not a valid name for a recipe\nhint: names are kebab-case"),
+        ("garden/../x", "`garden/../x` is not a valid name for a recipe"),
         ("gardn/dig", "unknown domain `gardn`\nhint: did you mean `garden`?"),
         ("garden/dig-bed", "recipe `garden/dig-bed` exists already"),
         ("garden/other", "`templates/scaffold/recipe` is missing"),

@@ -21,7 +21,7 @@ fn manifests_of_all_ages() {
             "version = \"1.0\"\nschema_version = \"1.1\"",
             &[
                 "`version` is deprecated; it is called `schema_version`",
-                "`version` = 1.0 conflicts with `schema_version` = 1.1, which holds",
+                "`version` = 1.0 conflicts with `schema_version` = 1.1, which takes precedence",
             ],
         ),
         ("schema_version = \"1.4\"\nauthor = \"x\"", &["unknown key `author`, which Harbor ignores"]),
@@ -43,14 +43,14 @@ fn manifests_of_all_ages() {
             "schema_version = \"1.4\"\n[environment]\nmemory = \"2G\"\nmemory_mb = 1024",
             &[
                 "`memory` is deprecated; it is called `memory_mb`",
-                "`memory` = \"2G\" conflicts with `memory_mb` = 1024, which holds; Harbor refuses the task",
+                "`memory` = \"2G\" conflicts with `memory_mb` = 1024, which takes precedence; Harbor refuses the task",
             ],
         ),
         (
             "schema_version = \"1.4\"\n[environment]\nstorage = \"lots\"\nallow_internet = false",
             &[
                 "`storage` is deprecated; it is called `storage_mb`",
-                "`storage` = \"lots\" is no size such as \"512M\" or \"2G\"",
+                "`storage` = \"lots\" is not a size such as \"512M\" or \"2G\"",
                 "`allow_internet` is deprecated; it is called `network_mode`",
             ],
         ),
@@ -58,7 +58,7 @@ fn manifests_of_all_ages() {
             "schema_version = \"1.4\"\n[environment]\nmemory = 2048\nos = \"Linux\"",
             &[
                 "`memory` is deprecated; it is called `memory_mb`",
-                "`memory` = 2048 is no text, so Harbor ignores it",
+                "`memory` = 2048 is not text, so Harbor ignores it",
             ],
         ),
     ] {
@@ -278,7 +278,7 @@ fn problems_of_a_directory_are_reported() {
     );
     let crackme =
         [image, ("instruction.md", "x"), ("tests/test.sh", "x"), ("environment/app/crackme.pyc", "x")];
-    let left_over = "named like a left-over, so Harbor's packages and digest lack it";
+    let left_over = "has the name of a leftover file, so Harbor leaves it out of packages and digests";
     check(&crackme, &[&format!("`environment/app/crackme.pyc`: {left_over}")]);
     check(
         &[crackme.as_slice(), &[("tests/__pycache__/a", "x"), ("tests/test.sh~", "x")]].concat(),
@@ -290,7 +290,7 @@ fn problems_of_a_directory_are_reported() {
 fn hostile_directories_are_refused() {
     type Make = fn(&Path) -> std::io::Result<()>;
     let rows: [(&str, Make, &str); 8] = [
-        ("no task.toml", |dir| fs::remove_file(dir.join("task.toml")), "holds no task.toml"),
+        ("no task.toml", |dir| fs::remove_file(dir.join("task.toml")), "contains no task.toml"),
         (
             "task.toml is a link",
             |dir| {
@@ -361,7 +361,7 @@ fn directories_of_other_formats_are_not_read_as_tasks() {
         "task.toml",
         "format = 4",
         "format = 5",
-        " has format 5, and this build reads 4\nhint: use the termsmith that wrote it, or a newer one",
+        " has format 5, but this build reads 4\nhint: use the termsmith that wrote it, or a newer one",
     );
     check("task.toml", "format = 4\n", "", ": [metadata.termsmith] has no `format`");
     check(
@@ -405,7 +405,7 @@ fn directories_of_other_formats_are_not_read_as_tasks() {
         "task.toml",
         "timeout_sec = 300.0",
         "timeout_sec = 0.5",
-        ": `verifier.timeout_sec` is missing or no whole number of seconds",
+        ": `verifier.timeout_sec` is missing, or not a whole number of seconds",
     );
     check(
         "instruction.md",

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
             "[task]\nname = \"plain\"\n[environment]\nnetwork_mode = \"none\"\nmemory = \"2G\"\nmemory_mb = 1\n",
         )],
         &[
-            "task.toml:5 `memory` = \"2G\" conflicts with `memory_mb` = 1, which holds; Harbor refuses the task",
+            "task.toml:5 `memory` = \"2G\" conflicts with `memory_mb` = 1, which takes precedence; Harbor refuses the task",
             "task.toml:2 `task.name` is `plain`; it must have the form `organisation/name`",
             "task.toml:4 `environment.network_mode` is `none`; it must be one of public, no-network, allowlist",
         ],
