@@ -108,7 +108,9 @@ fn load_folder(
             let known = specs.keys().map(DomainId::as_str);
             let hint = suggest(domain, known);
             problems.push(
-                source.problem(&[], format!("the recipe is in the folder `{domain}`, which is not a domain")).hint(hint),
+                source
+                    .problem(&[], format!("the recipe is in the folder `{domain}`, which is not a domain"))
+                    .hint(hint),
             );
         }
     }
@@ -202,7 +204,10 @@ fn check_domain(source: &Source<'_>, spec: &DomainSpec, bases: &BTreeSet<String>
     problems.extend(spec.limits.check(source));
     if spec.skills.len() < DomainSpec::MIN_SKILLS {
         let message = format!("{} skills are too few", spec.skills.len());
-        let hint = format!("a domain needs at least {}; with fewer, its tasks repeat each other", DomainSpec::MIN_SKILLS);
+        let hint = format!(
+            "a domain needs at least {}; with fewer, its tasks repeat each other",
+            DomainSpec::MIN_SKILLS
+        );
         problems.push(source.problem(at!["skills"], message).hint(hint));
     }
     let skills: Vec<_> = spec.skills.iter().map(|skill| (&*skill.id, &*skill.title)).collect();
@@ -271,7 +276,8 @@ fn check_mix<'a>(
         .clone()
         .filter(|(_, weight)| !(weight.is_finite() && *weight >= 0.0))
         .map(|(name, weight)| {
-            source.problem(at![key, name], format!("weight {weight} of `{name}` is negative, or not a number"))
+            source
+                .problem(at![key, name], format!("weight {weight} of `{name}` is negative, or not a number"))
         })
         .collect();
     if problems.is_empty() && weights.map(|(_, weight)| weight).sum::<f64>() <= 0.0 {

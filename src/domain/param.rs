@@ -187,7 +187,9 @@ impl TryFrom<ParamFile> for Param {
                 let digits = file.digits.unwrap_or(2);
                 let fits = |bound: f64| bound.abs() * 10f64.powi(digits.cast_signed()) <= LARGEST_EXACT;
                 if !(min <= max && digits <= 15 && fits(min) && fits(max)) {
-                    return Err(format!("min {min} and max {max} with {digits} decimals do not form a range"));
+                    return Err(format!(
+                        "min {min} and max {max} with {digits} decimals do not form a range"
+                    ));
                 }
                 ParamRange::Float { min, max, digits }
             }

@@ -154,8 +154,8 @@ impl RecipeDecl {
         }
         for (place, wrong) in self.wrong.iter().enumerate() {
             if !is_kebab_case(&wrong.name) {
-                let problem =
-                    source.problem(at!["wrong", place, "name"], format!("`{}` is not a valid name", wrong.name));
+                let problem = source
+                    .problem(at!["wrong", place, "name"], format!("`{}` is not a valid name", wrong.name));
                 complain(problem.hint("names are kebab-case: lower-case letters, digits and single hyphens"));
             }
             if wrong.why.trim().is_empty() {
@@ -205,7 +205,8 @@ impl RecipeDecl {
         for (place, root) in self.subject.roots.iter().enumerate() {
             let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
             if !root.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain)) {
-                let problem = source.problem(at!["subject", "roots", place], format!("`{root}` is not a valid root"));
+                let problem =
+                    source.problem(at!["subject", "roots", place], format!("`{root}` is not a valid root"));
                 problems.push(
                     problem.hint("roots are absolute folders such as `/app`, without `..` and trailing `/`"),
                 );
@@ -213,11 +214,9 @@ impl RecipeDecl {
         }
         if self.subject.bring_up.is_some() && !self.subject.programs {
             let problem = source.problem(at!["subject", "bring_up"], "`bring_up` without `programs`");
-            problems.push(
-                problem.hint(
-                    "services are started only if the tests run the solver's programs: set `programs = true`",
-                ),
-            );
+            problems.push(problem.hint(
+                "services are started only if the tests run the solver's programs: set `programs = true`",
+            ));
         }
         problems
     }
@@ -227,7 +226,8 @@ impl RecipeDecl {
         for (name, param) in &self.params {
             let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
             if !(name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(letters)) {
-                let problem = source.problem(at!["params", name], format!("`{name}` is not a valid parameter name"));
+                let problem =
+                    source.problem(at!["params", name], format!("`{name}` is not a valid parameter name"));
                 problems
                     .push(problem.hint(
                         "templates write `p.name`, so use lower-case letters, digits and `_`, and begin with a letter",

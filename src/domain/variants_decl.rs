@@ -64,8 +64,10 @@ impl VariantsDecl {
         }
         for (place, own) in self.own.iter().enumerate() {
             if !is_kebab_case(&own.name) {
-                let problem = source
-                    .problem(at!["variants", "own", place, "name"], format!("`{}` is not a valid name", own.name));
+                let problem = source.problem(
+                    at!["variants", "own", place, "name"],
+                    format!("`{}` is not a valid name", own.name),
+                );
                 problems.push(
                     problem.hint("names are kebab-case: lower-case letters, digits and single hyphens"),
                 );

@@ -90,8 +90,9 @@ fn modernise_version(manifest: &mut Manifest, messages: &mut Vec<(FindingKind, S
         messages.push((FindingKind::Deprecated, message));
         match &manifest.schema_version {
             Some(new) if *new != old => {
-                let message =
-                    format!("`version` = {old} conflicts with `schema_version` = {new}, which takes precedence");
+                let message = format!(
+                    "`version` = {old} conflicts with `schema_version` = {new}, which takes precedence"
+                );
                 messages.push((FindingKind::Deprecated, message));
             }
             _ => manifest.schema_version = Some(old),

@@ -174,7 +174,9 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
             0 => String::new(),
             others => format!(" (and {others} more such files)"),
         };
-        let message = format!("has the name of a leftover file, so Harbor leaves it out of packages and digests{others}");
+        let message = format!(
+            "has the name of a leftover file, so Harbor leaves it out of packages and digests{others}"
+        );
         findings.push(finding(path.as_str(), &message));
     }
     for ignore in [".gitignore", "tests/.harborignore", "solution/.harborignore"] {

@@ -186,7 +186,9 @@ fn parse(name: &str, text: &str) -> Result<Attack, String> {
             }
             Kind::Execute { script, alone: alone.map(DeclaredAlone::place).unwrap_or_default() }
         }
-        (DeclaredKind::Execute, ..) => return Err("kind `execute` needs `script`, and neither `scan` nor `trace`".to_owned()),
+        (DeclaredKind::Execute, ..) => {
+            return Err("kind `execute` needs `script`, and neither `scan` nor `trace`".to_owned());
+        }
         _ if alone.is_some() => return Err("`alone` is only for kind `execute`".to_owned()),
         (DeclaredKind::Scan, None, Some(scan), None) => Kind::Scan(
             scan.into_iter()
@@ -196,14 +198,18 @@ fn parse(name: &str, text: &str) -> Result<Attack, String> {
                 })
                 .collect::<Result<_, String>>()?,
         ),
-        (DeclaredKind::Scan, ..) => return Err("kind `scan` needs `[[scan]]`, and neither `script` nor `trace`".to_owned()),
+        (DeclaredKind::Scan, ..) => {
+            return Err("kind `scan` needs `[[scan]]`, and neither `script` nor `trace`".to_owned());
+        }
         (DeclaredKind::Trace, None, None, Some(trace)) if !trace.is_empty() => Kind::Trace(
             trace
                 .into_iter()
                 .map(|trace| Ok(Trace { pattern: regex(&trace.pattern)?, message: trace.message }))
                 .collect::<Result<_, String>>()?,
         ),
-        (DeclaredKind::Trace, ..) => return Err("kind `trace` needs `[[trace]]`, and neither `script` nor `scan`".to_owned()),
+        (DeclaredKind::Trace, ..) => {
+            return Err("kind `trace` needs `[[trace]]`, and neither `script` nor `scan`".to_owned());
+        }
     };
     Ok(Attack { id, name: name.to_owned(), title, kind, plants, stopped_by, source })
 }

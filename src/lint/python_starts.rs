@@ -155,8 +155,7 @@ impl Module<'_, '_, '_> {
         let left = field(assignment, "left", self.text).filter(|left| left.starts_with("sys.path"))?;
         let right = assignment.child_by_field_name("right")?;
         let is_path = left == "sys.path" || left.starts_with("sys.path[");
-        (is_path && self.leads(right, scope))
-            .then(|| "the tests import modules of the solver's".to_owned())
+        (is_path && self.leads(right, scope)).then(|| "the tests import modules of the solver's".to_owned())
     }
 
     /// Whether a value is a path of the solver's, a list with such a path, or the content of such a

@@ -189,7 +189,9 @@ fn scan_rule(attack: Attack) -> Result<Option<Rule>, String> {
     let Attack { id, name, title, kind, source, .. } = attack;
     let super::attack::Kind::Scan(scans) = kind else { return Ok(None) };
     let check = match scans.is_empty() {
-        true => Check::Function(function(&name).ok_or("`scan = []` needs a lint function with the attack's name")?),
+        true => Check::Function(
+            function(&name).ok_or("`scan = []` needs a lint function with the attack's name")?,
+        ),
         false => Check::Scan(scans),
     };
     Ok(Some(Rule {

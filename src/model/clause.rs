@@ -381,7 +381,9 @@ untested = "it is an example"
         check(&edit("sort", "sort"), &["violation `v` replaces a text by itself: `sort`"]);
         check(
             &edit("o", "0"),
-            &["violation `v` replaces a text that occurs 2 times in `solution/solve.sh`, instead of once: `o`"],
+            &[
+                "violation `v` replaces a text that occurs 2 times in `solution/solve.sh`, instead of once: `o`",
+            ],
         );
         check(
             &format!("{good}violation = [{{ name = \"v\", that = \"x\" }}]"),

@@ -78,10 +78,7 @@ pub fn parse_variant(
     for (key, value) in [("title", &declared.title), ("script", &declared.script), ("legal", &declared.legal)]
     {
         if value.trim().is_empty() {
-            return Err(wrong(
-                format!("`{key}` is empty"),
-                "write one sentence for readers of certificates",
-            ));
+            return Err(wrong(format!("`{key}` is empty"), "write one sentence for readers of certificates"));
         }
     }
     let mut script = String::new();

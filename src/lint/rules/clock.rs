@@ -82,11 +82,9 @@ pub(in crate::lint) fn unscaled_limit(subject: &Subject<'_>) -> Vec<RuleMatch> {
         };
         found.sort_unstable();
         let lines = found.into_iter().filter(|(line, _)| !is_comment(text, *line));
-        matches.extend(
-            lines
-                .take(MOST_IN_ONE_FILE)
-                .map(|(line, what)| RuleMatch::at(path, line, format!("a right solution can fail by {what} on a busy machine"))),
-        );
+        matches.extend(lines.take(MOST_IN_ONE_FILE).map(|(line, what)| {
+            RuleMatch::at(path, line, format!("a right solution can fail by {what} on a busy machine"))
+        }));
     }
     matches
 }

@@ -38,7 +38,11 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
     for compose in composes(subject) {
         match &compose.root {
             Err(error) => {
-                matches.push(RuleMatch::at(compose.file, error.line, format!("invalid YAML: {}", error.message)));
+                matches.push(RuleMatch::at(
+                    compose.file,
+                    error.line,
+                    format!("invalid YAML: {}", error.message),
+                ));
             }
             Ok(root) => {
                 let services = compose.services();

@@ -107,7 +107,11 @@ fn steps(subject: &Subject<'_>) -> Vec<RuleMatch> {
         let path = format!("steps[{index}].name");
         let portable = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
         if step.name.is_empty() || step.name.starts_with('.') || !step.name.chars().all(portable) {
-            matches.push(at_key(subject, &path, format!("the step name `{}` is not a valid folder name", step.name)));
+            matches.push(at_key(
+                subject,
+                &path,
+                format!("the step name `{}` is not a valid folder name", step.name),
+            ));
         }
         if !seen.insert(step.name.to_lowercase()) {
             matches.push(at_key(subject, &path, format!("two steps are called `{}`", step.name)));

@@ -69,5 +69,8 @@ pub(in crate::lint) fn prior_trajectory(subject: &Subject<'_>) -> Vec<RuleMatch>
     if subject.files.get("trajectory.json").is_none() {
         return Vec::new();
     }
-    vec![RuleMatch::whole("trajectory.json", "Harbor loads it as earlier context of the agent, and most agents then fail")]
+    vec![RuleMatch::whole(
+        "trajectory.json",
+        "Harbor loads it as earlier context of the agent, and most agents then fail",
+    )]
 }

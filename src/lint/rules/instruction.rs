@@ -27,7 +27,9 @@ pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<RuleMatch> 
             let name = path.rsplit('/').next().unwrap_or(path);
             let known = instructions.contains(name) || context.contains(&name);
             if solution.contains(path) && !known {
-                let message = format!("the reference writes `{path}` and the tests read it, but the instruction does not name it");
+                let message = format!(
+                    "the reference writes `{path}` and the tests read it, but the instruction does not name it"
+                );
                 matches
                     .entry(path)
                     .or_insert_with(|| RuleMatch::at(file, line_of(text, found.start()), message));

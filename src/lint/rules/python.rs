@@ -142,11 +142,7 @@ pub(in crate::lint) fn lenient_zip(subject: &Subject<'_>) -> Vec<RuleMatch> {
     for (path, text) in subject.test_modules() {
         let lines = module(text).lenient_zips.into_iter();
         matches.extend(lines.take(MOST_IN_ONE_FILE).map(|line| {
-            RuleMatch::at(
-                path,
-                line,
-                "`zip` stops at the shorter list, and compares nothing if one is empty",
-            )
+            RuleMatch::at(path, line, "`zip` stops at the shorter list, and compares nothing if one is empty")
         }));
     }
     matches

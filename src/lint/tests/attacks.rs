@@ -28,7 +28,11 @@ fn invalid_attack_files_are_refused() {
     check("D-02.toml", &head(EXECUTE), "the file's name must have the form");
     check("D-02-x.toml", &head(EXECUTE).replace("D-02", "D-2"), "not such as `D-02`");
     check("D-02-x.toml", &head("kind = 'execute'\nscript = 'x'"), "says what it `plants`");
-    check("D-02-x.toml", &head("kind = 'execute'"), "kind `execute` needs `script`, and neither `scan` nor `trace`");
+    check(
+        "D-02-x.toml",
+        &head("kind = 'execute'"),
+        "kind `execute` needs `script`, and neither `scan` nor `trace`",
+    );
     check("D-02-x.toml", &head("kind = 'scan'"), "kind `scan` needs `[[scan]]`");
     check("D-02-x.toml", &head("kind = 'scan'\nalone = true"), "`alone` is only for kind `execute`");
     check(
