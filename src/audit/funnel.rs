@@ -244,7 +244,8 @@ mod tests {
             lost,
         };
         let entries = [
-            // A second version of feasibility is no correction of a draft.
+            // Feasibility comes before the draft, so its second version is no correction of a
+            // draft.
             entry(
                 "a",
                 &[(Idea, 1, 0), (Feasibility, 1, 1), (Feasibility, 2, 0), (Solution, 1, 0), (Checks, 1, 0)],

@@ -414,8 +414,8 @@ mod tests {
             assert_eq!(row.train_rejected, [false, false, true, true]);
         };
         check(|_| {}, ("fork", 2, 2, 4));
-        // The second command printed something else. The message before it is still taken over, the
-        // later ones are not.
+        // The outputs of the second command differ. So the sides share the messages up to that
+        // command, and no later ones.
         check(|rollout| rollout.shown[1][0].content.push('!'), ("near_miss", 2, 1, 3));
         check(|rollout| rollout.shown[0][0].content.push('!'), ("near_miss", 2, 0, 1));
     }

@@ -53,7 +53,7 @@ pub enum Alone {
     Always,
 }
 
-/// One pattern over files.
+/// A pattern of a `scan` attack. Files whose path and text match it are reported.
 #[derive(Clone, Debug)]
 pub struct Scan {
     /// Matches the path below the task directory.
@@ -62,7 +62,7 @@ pub struct Scan {
     pub message: String,
 }
 
-/// One pattern over a command.
+/// A pattern of a `trace` attack. Commands that match it are reported.
 #[derive(Clone, Debug)]
 pub struct Trace {
     pub pattern: Regex,

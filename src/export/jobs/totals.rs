@@ -12,7 +12,7 @@ use crate::clock::iso8601;
 use crate::export::atif::{agent_name, model_name};
 use crate::model::pass_at;
 
-/// Totals over trials.
+/// Sums over the trials of a job. Trials are added one at a time.
 #[derive(Default)]
 pub(super) struct JobTotals {
     trials: usize,

@@ -4,7 +4,7 @@ use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, Shell, Status, commands};
 use crate::lint::subject::{Subject, in_tests};
 
-/// Commands that compute nothing.
+/// Commands that compute no result, e.g. `echo`.
 const PLAIN: [&str; 16] = [
     "echo", "printf", "cat", "tee", "mkdir", "cd", "set", "touch", "chmod", "chown", "exit", "true", ":",
     "rm", "export", "shopt",
