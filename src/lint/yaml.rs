@@ -210,7 +210,7 @@ mod tests {
             // The map around the chain is one more level.
             assert!(chain(LEVELS - 1, open, close).is_ok());
             let error = chain(60_000, open, close).unwrap_err();
-            assert_eq!((error.line, &*error.message), (514, "aliases of aliases, more than 512 deep"));
+            assert_eq!((error.line, &*error.message), (514, "aliases nested more than 512 deep"));
         }
         assert_eq!(parse("a: [1\nb: 2").unwrap_err().line, 2);
     }

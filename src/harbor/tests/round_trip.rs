@@ -106,7 +106,7 @@ fn tasks_that_cannot_be_written_are_refused() {
         (with_canary("bird"), "the canary of task"),
         (
             with_file("a.py~"),
-            "task `data-science-settle-meter-readings-0007` has `tests/a.py~`, which Harbor takes for a left-over",
+            "task `data-science-settle-meter-readings-0007` has `tests/a.py~`, which Harbor treats as a leftover file",
         ),
         (
             with_file("__pycache__/a"),

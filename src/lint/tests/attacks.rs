@@ -26,8 +26,8 @@ fn invalid_attack_files_are_refused() {
     check("D-02-x.toml", &head("kind = 'dance'"), "unknown variant `dance`");
     check("D-03-x.toml", &head(EXECUTE), "the file's name must have the form `D-02-SLUG.toml`");
     check("D-02.toml", &head(EXECUTE), "the file's name must have the form");
-    check("D-02-x.toml", &head(EXECUTE).replace("D-02", "D-2"), "not such as `D-02`");
-    check("D-02-x.toml", &head("kind = 'execute'\nscript = 'x'"), "says what it `plants`");
+    check("D-02-x.toml", &head(EXECUTE).replace("D-02", "D-2"), "must have the form `D-02`");
+    check("D-02-x.toml", &head("kind = 'execute'\nscript = 'x'"), "needs `plants` and `stopped_by`");
     check(
         "D-02-x.toml",
         &head("kind = 'execute'"),

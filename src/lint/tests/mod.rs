@@ -180,5 +180,5 @@ fn invalid_rule_files_are_refused() {
     check(&format!("{rest}files = 'a'\nforbid = '('"), "regex parse error");
     check(&format!("{rest}files = 'a'\nforbid = 'b'\nrequire = 'c'"), "`forbid` or `require`, not both");
     check(&format!("{rest}files = 'a'"), "needs one of");
-    check(rest, "has a function for");
+    check(rest, "has a function with its id");
 }

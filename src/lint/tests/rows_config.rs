@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "task-timeout",
         &[(TOML, "[agent]\ntimeout_sec = 18001\n[verifier]\ntimeout_sec = 18000\n")],
-        &["task.toml:2 `agent.timeout_sec` is 18001 s, more than 18000 s"],
+        &["task.toml:2 `agent.timeout_sec` is 18001 s; the limit is 18000 s"],
     ),
     row("gpu-types", &[(TOML, "[environment]\ngpus = 1\ngpu_types = [\"H100\"]\n")], &[]),
     row("gpu-types", &[(TOML, "[environment]\ngpus = 1\n")], &["task.toml:2 GPUs without `gpu_types`"]),

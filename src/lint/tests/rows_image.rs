@@ -199,7 +199,7 @@ pub(super) const ROWS: &[Row] = &[
         "invalid-compose",
         &[(COMPOSE, "services: [\n")],
         &[
-            "environment/docker-compose.yaml:2 no YAML: while parsing a node, did not find expected node content",
+            "environment/docker-compose.yaml:2 invalid YAML: while parsing a node, did not find expected node content",
         ],
     ),
     row(
