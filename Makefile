@@ -93,7 +93,7 @@ test: tools ## Set the machine up and run the tests (nextest leaves out the long
 conformance: COUNT = 13
 conformance: demo ## The slow suite: kills at KILLS points, killed containers, other Parquet readers, every demo task under Harbor
 	@echo "== Killing a run at $(KILLS) points"
-	TERMSMITH_TEST_KILLS=$(KILLS) $(CARGO) test --locked --test pipeline a_run_killed_at_any_point_continues
+	TERMSMITH_TEST_KILLS=$(KILLS) $(CARGO) test --locked --test docker pipeline::a_run_killed_at_any_point_continues
 	@echo "== Killing containers under $(ATTEMPTS) rollouts of each of four tasks"
 	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
 	  tests/conformance/kill_containers.sh "$$binary" $(DEMO) $(ATTEMPTS) $$(ls -d $(DEMO)/tasks/*/ | head -n 4)

@@ -2,7 +2,7 @@
 //! and writes training data.
 //!
 //! The modules, top to bottom. A module may use only modules of lower lines, not of its own line
-//! (`tests/module_order.rs` enforces this):
+//! (`tests/fast/module_order.rs` enforces this):
 //! 1. `cli`
 //! 2. `pipeline`, `doctor`
 //! 3. `authoring`, `export`, `audit`

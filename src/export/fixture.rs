@@ -1,4 +1,4 @@
-//! Rollouts for tests. `tests/export.rs` includes this file too.
+//! Rollouts for tests. `tests/fast` includes this file too.
 
 use crate::model::{
     Act, Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind,

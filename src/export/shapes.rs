@@ -1,5 +1,4 @@
-//! Rollouts of every form, for tests of file formats. `tests/harbor_atif.rs` includes this file
-//! too.
+//! Rollouts of every form, for tests of file formats. `tests/fast` includes this file too.
 
 use serde_json::json;
 

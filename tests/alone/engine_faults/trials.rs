@@ -1,0 +1,254 @@
+//! The trials that are run with and without faults: untouched, reference and a known wrong solution of tasks of every way of judging.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use termsmith::harbor::read_task;
+use termsmith::model::{EnvironmentDigest, File, FileTree, Outcome, RelPath, Task, environment_digest};
+use termsmith::sandbox::{Engine, Image};
+use termsmith::store::{RunDir, Store};
+use termsmith::verify::{
+    Act, Condition, EngineOnDemand, Foreign, ForeignImages, HashedTask, Slots, TrialError, TrialRecord,
+    TrialRunner, tests_of,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::task::{Shape, task, tree};
+
+/// Trials at once.
+const LANES: usize = 2;
+
+/// A task and what is done to it.
+pub(crate) struct Subject {
+    pub(crate) name: &'static str,
+    kind: Kind,
+    reference: FileTree,
+    wrong: FileTree,
+    image: Image,
+}
+
+enum Kind {
+    Ours { task: Box<Task>, digest: EnvironmentDigest },
+    Foreign { task: Box<Foreign>, images: ForeignImages },
+}
+
+/// What is done in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Action {
+    Untouched,
+    Reference,
+    Wrong,
+}
+
+pub(crate) const ACTIONS: [Action; 3] = [Action::Untouched, Action::Reference, Action::Wrong];
+
+/// A trial's name: the task's, and the action.
+pub(crate) type Name = (&'static str, Action);
+
+/// Committed trials by name.
+pub(crate) type Verdicts = BTreeMap<Name, TrialRecord>;
+
+/// A run folder of its own.
+pub(crate) struct Run {
+    _dir: tempfile::TempDir,
+    pub(crate) store: Store,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(RunDir::open(dir.path()).unwrap());
+        Self { _dir: dir, store }
+    }
+}
+
+/// What one call left.
+#[derive(Debug, Default)]
+pub(crate) struct Called {
+    pub(crate) verdicts: Verdicts,
+    /// Trials without a result, and why.
+    pub(crate) open: BTreeMap<Name, String>,
+}
+
+/// How long the containers of a trial live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// A fraction of a second on an idle machine.
+    Ordinary,
+    /// At least [`SLOW`] each, so that a container can be ended while it works, however fast the machine is.
+    Slow,
+}
+
+/// The time that solutions and tests sleep first in [`Pace::Slow`].
+pub(crate) const SLOW: Duration = Duration::from_secs(2);
+
+/// Tasks judged in the clean room: files alone, programs, a service; and in place: shared, separate.
+pub(crate) async fn subjects(engine: &Engine, pace: Pace) -> Vec<Subject> {
+    let mut subjects = vec![
+        ours("files", task(Shape::Files), pace),
+        ours("programs", task(Shape::Programs), pace),
+        ours("service", task(Shape::Service), pace),
+        foreign("shared", "sound-report", SHARED_WRONG, engine, pace).await,
+        foreign("separate", "sound-separate-verifier", SEPARATE_WRONG, engine, pace).await,
+    ];
+    // Built here, so that no fault meets a build.
+    let run = Run::new();
+    for subject in &mut subjects {
+        with_runner(engine.clone(), &run, async |runner| subject.build(runner).await).await;
+    }
+    subjects
+}
+
+/// Totals of the wrong regions.
+const SHARED_WRONG: &str = "echo '{\"total\": 1, \"count\": 2, \"by_region\": {}}' >/app/report.json\n";
+/// Addresses with another status.
+const SEPARATE_WRONG: &str = "awk '$4 >= 400 { print $1 }' /app/access.log >/app/errors.txt\n";
+/// Solves the half of ours.
+const OURS_WRONG: &str =
+    "echo 5050 >sum.txt\nmkdir -p bin; printf '#!/bin/sh\\necho 4\\n' >bin/total; chmod 755 bin/total\n";
+
+fn ours(name: &'static str, mut task: Task, pace: Pace) -> Subject {
+    if pace == Pace::Slow {
+        let seconds = SLOW.as_secs();
+        put_first(&mut task.solution, "solve.sh", &format!("sleep {seconds}\n"));
+        put_first(&mut task.tests, "test_outputs.py", &format!("import time\ntime.sleep({seconds})\n"));
+    }
+    let digest = environment_digest(&task.environment, "core");
+    let reference = task.solution.clone();
+    let kind = Kind::Ours { task: Box::new(task), digest };
+    Subject { name, kind, reference, wrong: tree(&[("solve.sh", OURS_WRONG)]), image: Image::named("") }
+}
+
+async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine, pace: Pace) -> Subject {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet").join(folder);
+    let mut task = read_task(&dir).unwrap();
+    if pace == Pace::Slow {
+        for script in ["solution/solve.sh", "tests/test.sh"] {
+            put_first(&mut task.files, script, &format!("#!/bin/bash\nsleep {}\n", SLOW.as_secs()));
+        }
+    }
+    let task = Foreign::new(&task).unwrap();
+    let run = Run::new();
+    let tests = tests_of(&task);
+    let mut images = None;
+    with_runner(engine.clone(), &run, async |runner| {
+        images = Some(runner.foreign_images(&task, &tests).await.unwrap().unwrap());
+    })
+    .await;
+    let reference = task.solution().unwrap().clone();
+    let images = images.unwrap();
+    let image = images.solver.clone();
+    let kind = Kind::Foreign { task: Box::new(task), images };
+    Subject { name, kind, reference, wrong: tree(&[("solve.sh", wrong)]), image }
+}
+
+/// Puts `text` before the content of a file.
+fn put_first(tree: &mut FileTree, name: &str, text: &str) {
+    let File { bytes, executable } = tree.get(name).unwrap().clone();
+    let bytes = [text.as_bytes(), &bytes].concat();
+    tree.insert(RelPath::new(name).unwrap(), File { bytes, executable });
+}
+
+async fn with_runner<T>(engine: Engine, run: &Run, work: impl AsyncFnOnce(&TrialRunner<'_>) -> T) -> T {
+    let (engine, slots, drain) = (EngineOnDemand::from(engine), Slots::new(LANES), CancellationToken::new());
+    let runner = TrialRunner { engine: &engine, store: &run.store, slots: &slots, rank: 0, drain: &drain };
+    work(&runner).await
+}
+
+impl Subject {
+    async fn build(&mut self, runner: &TrialRunner<'_>) {
+        if let Kind::Ours { task, digest } = &self.kind {
+            let hashed = HashedTask::new(task, digest.clone()).unwrap();
+            runner.build(&hashed).await.unwrap().unwrap();
+            self.image = runner.image(&hashed).await.unwrap();
+        }
+    }
+
+    /// The name of the image that its solver begins in.
+    pub(crate) fn image(&self) -> String {
+        self.image.reference().to_owned()
+    }
+
+    async fn trial(&self, action: Action, runner: &TrialRunner<'_>) -> Result<TrialRecord, TrialError> {
+        let act = match action {
+            Action::Untouched => Act::Nothing,
+            Action::Reference => Act::Solve(&self.reference),
+            Action::Wrong => Act::Solve(&self.wrong),
+        };
+        let trial = match &self.kind {
+            Kind::Ours { task, digest } => {
+                let hashed = HashedTask::new(task, digest.clone()).unwrap();
+                runner.trial(&hashed, act, Condition::Ordinary, 0).await
+            }
+            Kind::Foreign { task, images } => {
+                runner.trial_in_place(task, images, act, Condition::Ordinary, 0).await
+            }
+        };
+        trial.map(|(record, _)| record)
+    }
+}
+
+/// Every trial of these subjects once, as one call of termsmith would run them: what is committed is not run again.
+pub(crate) async fn call(engine: &Engine, run: &Run, subjects: &[&Subject], actions: &[Action]) -> Called {
+    let mut called = Called::default();
+    with_runner(engine.clone(), run, async |runner| {
+        let trials =
+            subjects.iter().flat_map(|subject| actions.iter().map(move |action| (*subject, *action)));
+        let mut ended = futures_util::stream::iter(trials)
+            .map(async |(subject, action)| ((subject.name, action), subject.trial(action, runner).await))
+            .buffer_unordered(LANES);
+        while let Some((name, ended)) = ended.next().await {
+            match ended {
+                Ok(record) => drop(called.verdicts.insert(name, record)),
+                Err(error) => drop(called.open.insert(name, error.to_string())),
+            }
+        }
+    })
+    .await;
+    called
+}
+
+/// What is wrong with these verdicts beside those of the faultless run.
+pub(crate) fn differences(verdicts: &Verdicts, faultless: &Verdicts) -> Vec<String> {
+    let differs = |(name, record): &(&Name, &TrialRecord)| faultless.get(*name) != Some(*record);
+    verdicts
+        .iter()
+        .filter(differs)
+        .map(|(name, record)| format!("{name:?}: {record:?}, and without faults {:?}", faultless.get(name)))
+        .collect()
+}
+
+/// That the faultless run is one: every verdict is as it must be, and tells the actions apart.
+pub(crate) fn assert_faultless(called: &Called, subjects: &[&Subject], actions: &[Action]) {
+    assert!(called.open.is_empty(), "{:?}", called.open);
+    for ((name, action), record) in &called.verdicts {
+        let expect = if *action == Action::Reference { Outcome::Pass } else { Outcome::Fail };
+        assert_eq!(record.verdict.outcome, expect, "{name} {action:?}: {record:?}");
+        assert!(!record.verdict.checks.is_empty() || record.verdict.cause.is_empty(), "{name}: {record:?}");
+    }
+    assert_eq!(called.verdicts.len(), subjects.len() * actions.len());
+}
+
+/// Records of the store that say of a trial that it has no verdict.
+pub(crate) fn stored_without_verdict(run: &Run) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![run.store.dir().root().join("store")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let flat: String = text.split_whitespace().collect();
+            if ["infra", "verifier_error"].iter().any(|bad| flat.contains(&format!("\"outcome\":\"{bad}\"")))
+            {
+                found.push(format!("{}: {text}", path.display()));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,140 @@
+//! Screening of foreign tasks, on a few of the corpus in `tests/gauntlet/`: one for each way of judging, and defects that only a trial can
+//! show. The whole corpus is `make gauntlet`.
+
+use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
+
+use crate::support::bench::Bench;
+
+/// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
+const SAMPLE: [&str; 21] = [
+    "build-fails",
+    "clause-untested",
+    "conftest-loaded",
+    "edits-data",
+    "edits-input",
+    "leak-in-layer",
+    "live-writer",
+    "no-reward-on-failure",
+    "no-test-script",
+    "programs-as-root",
+    "room-interpreter",
+    "runner-missing",
+    "sound-edited-data",
+    "sound-entrypoint",
+    "sound-moved-input",
+    "sound-separate-verifier",
+    "sound-two-steps",
+    "sound-user",
+    "strict-key-order",
+    "untouched-passes",
+    "weak-magic-number",
+];
+
+#[test]
+fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
+    let bench = Bench::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet");
+    let tasks = SAMPLE.map(|name| format!("{corpus}/{name}"));
+    let out = bench.path("screen");
+    let mut args = vec!["screen", "--summary", "--out", out.to_str().unwrap()];
+    args.extend(tasks.iter().map(String::as_str));
+    let screened = bench.run(&args);
+    let last = screened.out.lines().last().unwrap_or_default().to_owned();
+    assert!(
+        last.ends_with(&format!("{} as expected, 0 not", SAMPLE.len())),
+        "{}\n{}",
+        screened.out,
+        screened.err
+    );
+    let timings = std::fs::read_to_string(out.join("certificates/sound-user/timings.json")).unwrap();
+    let timings: Timings = serde_json::from_str(&timings).unwrap();
+    let (seconds, peak) = timings.most(RowKind::Reference).unwrap();
+    assert!(seconds > 0.0 && seconds < f64::from(timings.agent_timeout_sec), "{timings:?}");
+    // A shell and its children use more than 100 KiB, and less than the limit.
+    let limit = u64::from(timings.memory_mb) << 20;
+    assert!(peak.is_none_or(|peak| (100 << 10..limit).contains(&peak)), "{timings:?}");
+    // A second screening reads the committed rows.
+    let again = bench.run(&args);
+    assert_eq!(again.out.lines().last(), Some(last.as_str()));
+}
+
+#[test]
+fn a_spent_budget_leaves_mutants_out_and_says_how_many() {
+    let bench = Bench::new();
+    let task = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet/sound-makefile");
+    let left_out = |name: &str, budget: &[&str]| {
+        let out = bench.path(name);
+        let mut args = vec!["--json", "screen", "--only", "mutant", "--out", out.to_str().unwrap()];
+        args.extend(budget);
+        args.push(task);
+        let certificate: Certificate = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+        let tried = certificate.rows.iter().filter(|row| row.kind == RowKind::Mutant).count();
+        (tried, certificate.left_out as usize)
+    };
+    let (all, none) = left_out("all", &[]);
+    assert_eq!(none, 0);
+    assert!(all > 0);
+    assert_eq!(left_out("spent", &["--budget", "0"]), (0, all));
+}
+
+#[test]
+fn a_termsmith_task_passes_a_standard_screening() {
+    let bench = Bench::new();
+    let checked = bench
+        .run(&[
+            "--json",
+            "recipe",
+            "check",
+            "data_science/settle-meter-readings",
+            "--seeds",
+            "1",
+            "--rigor",
+            "standard",
+        ])
+        .ok()
+        .out;
+    let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+    let certificate = &checked["certificate"];
+    assert_eq!(certificate["certified"], true, "{certificate:#}");
+    let rates = &certificate["rates"];
+    for rate in ["accepted", "repelled", "steady"] {
+        assert_eq!(rates[rate]["good"], rates[rate]["counted"], "{rate}: {rates:#}");
+        assert!(rates[rate]["counted"].as_u64().unwrap() >= 2, "{rate}: {rates:#}");
+    }
+}
+
+/// There programs of the subject run beside the tests, and what a solver planted outside the work directory is gone.
+#[test]
+fn a_termsmith_task_repels_attacks_in_harbors_separate_mode() {
+    let bench = Bench::new();
+    bench.run(&["recipe", "render", "coding/mend-booking-cli", "--out", "task"]).ok();
+    let rows = ["attack:D-07-bash", "attack:D-08-by-programs", "attack:D-36", "attack:D-37"];
+    let mut args = vec!["--json", "screen", "task", "--as-harbor", "separate"];
+    args.extend(rows.iter().flat_map(|row| ["--only", row]));
+    let certificate: Certificate = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+    assert_eq!(certificate.judging, Judging::Separate);
+    let reference = certificate.rows.iter().find(|row| row.kind == RowKind::Reference).unwrap();
+    assert_eq!(reference.outcome, Some(Outcome::Pass));
+    let attacks = certificate.rows.iter().filter(|row| row.kind == RowKind::Attack && row.counts);
+    let outcomes: Vec<_> = attacks.map(|row| (row.name.as_str(), row.outcome)).collect();
+    assert!(outcomes.len() >= rows.len(), "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Some(Outcome::Fail)), "{outcomes:?}");
+}
+
+/// The files of `templates/verifier` that are the same in every task.
+const SHIPPED: [&str; 5] = ["subject.py", "run_checks.py", "beside.py", "many_runs.py", "patience.py"];
+
+#[test]
+fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let dirs =
+        std::fs::read_dir(format!("{root}/tests/gauntlet")).unwrap().map(|entry| entry.unwrap().path());
+    let dirs: Vec<_> =
+        dirs.filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with("room-")).collect();
+    assert!(!dirs.is_empty());
+    for (dir, file) in dirs.iter().flat_map(|dir| SHIPPED.map(|file| (dir, file))) {
+        let copy = std::fs::read(dir.join("tests").join(file)).unwrap();
+        let shipped = std::fs::read(format!("{root}/templates/verifier/{file}")).unwrap();
+        assert!(copy == shipped, "`{}/tests/{file}` is not `templates/verifier/{file}`", dir.display());
+    }
+}
