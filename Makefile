@@ -118,7 +118,9 @@ gauntlet: tools ## Screen the corpus of planted defects, and one task of every r
 	@echo "== Checking the machine, and providing what it lacks"
 	$(CARGO) run --profile demo --locked --quiet -- doctor --fix
 	@echo "== Screening the corpus of planted defects"
-	$(CARGO) run --profile demo --locked --quiet -- screen --summary --out out/gauntlet tests/gauntlet
+	rm -rf out/gauntlet-corpus
+	tests/gauntlet/prepare.sh out/gauntlet-corpus
+	$(CARGO) run --profile demo --locked --quiet -- screen --summary --out out/gauntlet out/gauntlet-corpus
 	@echo "== Screening a task of every recipe at --rigor full"
 	$(CARGO) run --profile demo --locked --quiet -- recipe check --seeds 1 --rigor full --out out/gauntlet-recipes
 	@echo "== All attacks on $(SEPARATE) tasks in Harbor's separate mode"

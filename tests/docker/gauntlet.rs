@@ -4,6 +4,7 @@
 use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 use crate::support::bench::Bench;
+use crate::support::corpus::{prepare, task_dir};
 
 /// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
 const SAMPLE: [&str; 21] = [
@@ -33,11 +34,10 @@ const SAMPLE: [&str; 21] = [
 #[test]
 fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
     let bench = Bench::new();
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet");
-    let tasks = SAMPLE.map(|name| format!("{corpus}/{name}"));
+    let corpus = bench.path("corpus");
+    prepare(&corpus, &SAMPLE);
     let out = bench.path("screen");
-    let mut args = vec!["screen", "--summary", "--out", out.to_str().unwrap()];
-    args.extend(tasks.iter().map(String::as_str));
+    let args = ["screen", "--summary", "--out", out.to_str().unwrap(), corpus.to_str().unwrap()];
     let screened = bench.run(&args);
     let last = screened.out.lines().last().unwrap_or_default().to_owned();
     assert!(
@@ -61,12 +61,12 @@ fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
 #[test]
 fn a_spent_budget_leaves_mutants_out_and_says_how_many() {
     let bench = Bench::new();
-    let task = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet/sound-makefile");
+    let task = task_dir("sound-makefile").display().to_string();
     let left_out = |name: &str, budget: &[&str]| {
         let out = bench.path(name);
         let mut args = vec!["--json", "screen", "--only", "mutant", "--out", out.to_str().unwrap()];
         args.extend(budget);
-        args.push(task);
+        args.push(&task);
         let certificate: Certificate = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
         let tried = certificate.rows.iter().filter(|row| row.kind == RowKind::Mutant).count();
         (tried, certificate.left_out as usize)
@@ -119,22 +119,4 @@ fn a_termsmith_task_repels_attacks_in_harbors_separate_mode() {
     let outcomes: Vec<_> = attacks.map(|row| (row.name.as_str(), row.outcome)).collect();
     assert!(outcomes.len() >= rows.len(), "{outcomes:?}");
     assert!(outcomes.iter().all(|(_, outcome)| *outcome == Some(Outcome::Fail)), "{outcomes:?}");
-}
-
-/// The files of `templates/verifier` that are the same in every task.
-const SHIPPED: [&str; 5] = ["subject.py", "run_checks.py", "beside.py", "many_runs.py", "patience.py"];
-
-#[test]
-fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
-    let root = env!("CARGO_MANIFEST_DIR");
-    let dirs =
-        std::fs::read_dir(format!("{root}/tests/gauntlet")).unwrap().map(|entry| entry.unwrap().path());
-    let dirs: Vec<_> =
-        dirs.filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with("room-")).collect();
-    assert!(!dirs.is_empty());
-    for (dir, file) in dirs.iter().flat_map(|dir| SHIPPED.map(|file| (dir, file))) {
-        let copy = std::fs::read(dir.join("tests").join(file)).unwrap();
-        let shipped = std::fs::read(format!("{root}/templates/verifier/{file}")).unwrap();
-        assert!(copy == shipped, "`{}/tests/{file}` is not `templates/verifier/{file}`", dir.display());
-    }
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod clock;
+pub(crate) mod corpus;
 pub(crate) mod endpoint;
 pub(crate) mod engine;
 pub(crate) mod task;

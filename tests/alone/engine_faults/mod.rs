@@ -7,7 +7,7 @@ mod proxy;
 mod trials;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
@@ -23,6 +23,7 @@ use trials::{
 
 use crate::host;
 use crate::support::bench::{Bench, Ran, names};
+use crate::support::corpus::task_dir;
 use crate::support::engine::{DOCKER, docker, eventually, launch, limits, run, shell, spec};
 
 /// Calls under faults, before the fault must be over for the last one.
@@ -235,8 +236,7 @@ fn a_command_whose_trials_all_fail_for_the_engine_ends_with_75_and_can_be_comple
         let Some(shared) = docker().await else { return };
         let _turn = TURN.lock().await;
         drop(shared);
-        let task = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet/sound-report");
-        let task = task.to_string_lossy().into_owned();
+        let task = task_dir("sound-report").display().to_string();
         let args = ["--json", "rollout", &task, "--scaffold", "oracle", "--attempts", "2", "--out", "out"];
         let bench = Bench::new();
         let under = async |endpoint: &str| {

@@ -1,7 +1,6 @@
 //! The trials that are run with and without faults: untouched, reference and a known wrong solution of tasks of every way of judging.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -15,6 +14,7 @@ use termsmith::verify::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::support::corpus::task_dir;
 use crate::support::task::{Shape, task, tree};
 
 /// Trials at once.
@@ -122,8 +122,7 @@ fn ours(name: &'static str, mut task: Task, pace: Pace) -> Subject {
 }
 
 async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine, pace: Pace) -> Subject {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet").join(folder);
-    let mut task = read_task(&dir).unwrap();
+    let mut task = read_task(&task_dir(folder)).unwrap();
     if pace == Pace::Slow {
         for script in ["solution/solve.sh", "tests/test.sh"] {
             put_first(&mut task.files, script, &format!("#!/bin/bash\nsleep {}\n", SLOW.as_secs()));

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::solver::task_dir;
 use crate::support::bench::{Bench, copy};
+use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Server};
 
 /// A model that passes a task whose test checks only that the output exists.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::solver::task_dir;
 use crate::support::bench::{Bench, files};
+use crate::support::corpus::{prepared, task_dir};
 use crate::support::endpoint::{Answer, Server};
 
 /// The next message of a model, by the number of its messages before.
@@ -463,7 +463,7 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
     })
     .await;
     let bench = Bench::new();
-    let task = task_dir("room-files").display().to_string();
+    let task = prepared(&bench.path(""), "room-files").display().to_string();
     let base_url = server.base_url();
     let mut args = vec!["--json", "rollout", &task, "--scaffold", "command", "--agent-command", AGENT];
     args.extend(["--base-url", &base_url, "--model", "m", "--sft", "all", "--out", "out"]);

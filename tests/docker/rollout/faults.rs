@@ -17,8 +17,9 @@ use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, Slots, TrialRunner};
 use tokio_util::sync::CancellationToken;
 
-use super::solver::{Numbered, SEED, Solver, TASKS, task_dir};
+use super::solver::{Numbered, SEED, Solver, TASKS};
 use crate::support::clock::TestClock;
+use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Kind, Server, fault};
 
 const ATTEMPTS: u32 = 3;

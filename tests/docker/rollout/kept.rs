@@ -19,8 +19,7 @@ async fn server(first: &'static str) -> Server {
 
 fn check(server: &Server, args: &[&str], code: i32, why: &str) {
     let bench = Bench::new();
-    with_small_disk("sound-modes", &bench.path("sound-modes"));
-    let task = bench.path("sound-modes").display().to_string();
+    let task = with_small_disk(&bench.path(""), "sound-modes").display().to_string();
     let base_url = server.base_url();
     let mut all =
         vec!["--json", "rollout", &task, "--scaffold", "bash-block", "--sft", "all", "--out", "out"];

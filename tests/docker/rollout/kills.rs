@@ -8,8 +8,9 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 
-use super::solver::{Numbered, SEED, Solver, TASKS, task_dir};
+use super::solver::{Numbered, SEED, Solver, TASKS};
 use crate::support::bench::{Bench, files};
+use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Server};
 
 const ATTEMPTS: &str = "2";

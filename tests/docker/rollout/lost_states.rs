@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::endings::{block, run_rollout, run_rollout_of};
-use super::solver::{task_dir, with_small_disk};
+use super::solver::with_small_disk;
 use crate::support::bench::copy;
+use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Server};
 
 /// A solver is root in its container. It can prevent that a further round begins. Its failed
@@ -37,9 +38,8 @@ async fn a_state_too_large_for_an_image_is_the_solvers_failure() {
     for (kind, task) in [("judged in place", "sound-modes"), ("judged in a clean room", "room-files")] {
         let args = ["--arm", "self-correction", "--rounds", "1"];
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join(task);
-        with_small_disk(task, &place);
-        let (found, document) = tokio::task::block_in_place(|| run_rollout_of(&place, &server, &args));
+        let task = with_small_disk(folder.path(), task);
+        let (found, document) = tokio::task::block_in_place(|| run_rollout_of(&task, &server, &args));
         assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]), "{kind}");
         // No second round began.
         assert_eq!(document["extra"]["rounds"], json!([]), "{kind}: {document:#}");

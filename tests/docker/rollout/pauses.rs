@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::endings::block;
-use super::solver::task_dir;
 use crate::support::bench::{Bench, containers_of, files};
+use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Server};
 
 /// Work that takes a good part of the time limit.

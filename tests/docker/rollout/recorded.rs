@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::solver::task_dir;
 use crate::support::bench::Bench;
+use crate::support::corpus::{prepared, task_dir};
 
 /// The endpoint of the recordings. No server listens there.
 const SETTINGS: &str = r#"
@@ -87,7 +87,8 @@ fn run_recording(row: &Row) -> Value {
     for context in [5000, 6800] {
         bench.write(&format!("context-{context}.toml"), &small(context));
     }
-    let (cassette, task) = (cassette.display().to_string(), task_dir(task).display().to_string());
+    let cassette = cassette.display().to_string();
+    let task = prepared(&bench.path(""), task).display().to_string();
     let mut args =
         vec!["--json", "rollout", &task, "--cassette", &cassette, "--trial-seconds", "7000", "--out", "out"];
     args.extend(*how);

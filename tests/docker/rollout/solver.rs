@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::support::bench::copy;
+use crate::support::corpus::{prepared, task_dir};
 
 /// Small tasks of the corpus. They share an image.
 pub(crate) const TASKS: [&str; 4] = ["sound-merge", "sound-modes", "sound-report", "sound-roman"];
@@ -14,18 +14,15 @@ pub(crate) const TASKS: [&str; 4] = ["sound-merge", "sound-modes", "sound-report
 /// Seed of the expert's sampling. With it, each attempt sends requests of its own.
 pub(crate) const SEED: u64 = 5;
 
-pub(crate) fn task_dir(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet").join(name)
-}
-
-/// A copy of the task `name` at `place`, with a disk of 64 MiB.
-pub(crate) fn with_small_disk(name: &str, place: &Path) {
-    copy(&task_dir(name), place);
-    let manifest = place.join("task.toml");
+/// A copy of the task `name` in `folder`, with a disk of 64 MiB.
+pub(crate) fn with_small_disk(folder: &Path, name: &str) -> PathBuf {
+    let task = prepared(folder, name);
+    let manifest = task.join("task.toml");
     let text = std::fs::read_to_string(&manifest).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with("storage_mb"));
     let lines = lines.map(|line| line.replace("memory_mb", "storage_mb = 64\nmemory_mb"));
     std::fs::write(&manifest, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    task
 }
 
 pub(crate) struct Solver {

@@ -10,8 +10,8 @@ use arrow_array::types::Int32Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use super::solver::task_dir;
 use crate::support::bench::Bench;
+use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Server};
 
 /// Turns with a command, before the model submits.
