@@ -499,5 +499,4 @@ impl Message for ToHost {
 }
 
 #[cfg(test)]
-#[path = "frame_tests.rs"]
 mod tests;

@@ -28,9 +28,9 @@ mod server_error;
 mod settings;
 mod settings_check;
 mod site;
-mod transport;
 #[cfg(test)]
-mod wire_tests;
+mod tests;
+mod transport;
 
 pub use ask::{AskError, ask, ask_checked};
 pub use budget::{Budget, BudgetExceeded, Cost};

@@ -205,5 +205,4 @@ fn clip(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "outcome_tests.rs"]
 mod tests;

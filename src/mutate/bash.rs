@@ -4,7 +4,7 @@
 use tree_sitter::Node;
 
 use super::bash_flags;
-use super::bash_test;
+use super::bash_operators;
 use super::edit::{Edit, above, quoted};
 use super::embedded::{self, Program};
 use super::language::Language;
@@ -93,8 +93,8 @@ impl<'a> Walk<'a> {
             "negated_command" => self.negated(node),
             "if_statement" | "elif_clause" | "while_statement" => self.condition(node),
             "file_redirect" => self.redirect(node),
-            "binary_expression" => self.found.extend(bash_test::binary(node, self.text)),
-            "unary_expression" => self.found.extend(bash_test::unary(node, self.text)),
+            "binary_expression" => self.found.extend(bash_operators::binary(node, self.text)),
+            "unary_expression" => self.found.extend(bash_operators::unary(node, self.text)),
             "number" => self.number(node),
             "variable_assignment" => self.assignment(node),
             "heredoc_redirect" => self.heredoc(node),

@@ -6,7 +6,7 @@
 mod ablate;
 mod bash;
 mod bash_flags;
-mod bash_test;
+mod bash_operators;
 mod check;
 mod cuts;
 mod edit;

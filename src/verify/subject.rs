@@ -394,5 +394,4 @@ fn name_of(kind: EntryType) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "subject_tests.rs"]
 mod tests;

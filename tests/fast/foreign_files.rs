@@ -45,7 +45,7 @@ fn only_folder_opens_files() {
     let mut wrong = Vec::new();
     for file in files {
         let name = file.strip_prefix(&src).unwrap().to_str().unwrap();
-        let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
+        let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
         if is_test || EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
             continue;
         }
