@@ -1,12 +1,15 @@
-//! Syntax trees of shell and Python texts, and instructions of Dockerfiles.
+//! Syntax trees of shell and Python texts, instructions of Dockerfiles, and quoting for shells.
 //!
 //! Texts are untrusted and may be nested deeply. So trees are walked with a work list. A recursive
 //! walk must check [`depth`] first.
 
 pub(crate) mod builder;
 pub(crate) mod dockerfile;
+mod shell_word;
 
 use tree_sitter::{Node, Parser, Tree};
+
+pub(crate) use shell_word::{shell_line, shell_word};
 
 /// A built-in grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

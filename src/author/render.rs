@@ -7,6 +7,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use super::AuthorError;
 use super::seeded::{Vocabulary, add_functions};
 use crate::model::{File, FileTree, RelPath, Seed};
+use crate::syntax::shell_word;
 
 /// Extension of templates; removed from the name of the rendered file.
 const TEMPLATE_SUFFIX: &str = ".j2";
@@ -124,19 +125,9 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     // No autoescape: fixtures may end in .json and .html.
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_debug(true);
-    env.add_filter("shquote", |text: String| shell_quote(&text));
+    env.add_filter("shquote", |text: String| shell_word(&text).into_owned());
     env.add_filter("pyrepr", |value: Serde<serde_json::Value>| python_literal(&value));
     Ok(env)
-}
-
-/// `text` as one word of a POSIX shell.
-pub(super) fn shell_quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 /// A value as a Python literal. JSON differs from Python only in three words.

@@ -7,6 +7,7 @@ use clap::{Parser as _, ValueEnum};
 use super::args::{Cli, Command, RunArgs, Selection};
 use super::args_data::DataArgs;
 use crate::assets::Overrides;
+use crate::syntax::shell_word;
 
 /// An option, and its value if it has one. Flags have an empty one.
 type Given = (&'static str, Option<String>);
@@ -72,7 +73,6 @@ fn name(value: &impl ValueEnum) -> Option<String> {
 
 /// `command` with the options that have a value, as a shell reads them.
 fn line(command: &str, options: impl Iterator<Item = Given>) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     let mut line = command.to_owned();
     for (option, value) in options {
         let Some(value) = value else { continue };
@@ -80,8 +80,7 @@ fn line(command: &str, options: impl Iterator<Item = Given>) -> String {
         line.push_str(option);
         if !value.is_empty() {
             line.push(' ');
-            let is_plain = value.chars().all(is_plain);
-            line.push_str(&if is_plain { value } else { format!("'{}'", value.replace('\'', r"'\''")) });
+            line.push_str(&shell_word(&value));
         }
     }
     line

@@ -15,6 +15,7 @@ use std::{env, fmt};
 
 use super::error::{FixError, tail};
 use crate::sandbox::discovery::Environment;
+use crate::syntax::shell_line;
 
 /// How long a daemon that was started may take to answer; a first start on a slow disk takes 10 s.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -156,16 +157,7 @@ impl Invocation {
 /// The command line, quoted so that it can be pasted into a shell.
 impl fmt::Display for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, word) in self.0.iter().enumerate() {
-            let separator = if index == 0 { "" } else { " " };
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=+,@%".contains(&byte);
-            if !word.is_empty() && word.bytes().all(plain) {
-                write!(f, "{separator}{word}")?;
-            } else {
-                write!(f, "{separator}'{}'", word.replace('\'', r"'\''"))?;
-            }
-        }
-        Ok(())
+        f.write_str(&shell_line(self.0.iter().map(String::as_str)))
     }
 }
 

@@ -6,7 +6,8 @@ use super::table::Table;
 use super::target::ScreeningTarget;
 use crate::model::{File, FileTree, RelPath, RowKind};
 use crate::sandbox::LayerFile;
-use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, quoted};
+use crate::syntax::shell_word;
+use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner};
 
 /// Shorter files can be equal by chance: `0\n`, `ok`, an empty list.
 const MIN_BYTES: u64 = 12;
@@ -134,7 +135,7 @@ fn with_altered(solution: &FileTree, held: &[Held<'_>]) -> Option<FileTree> {
         match secret {
             Secret::Author(_) => return None,
             Secret::Result(_) => {
-                let place = quoted(path);
+                let place = shell_word(path);
                 before.push_str(&format!("[ ! -f {place} ] || echo >> {place}\n"));
             }
         }

@@ -3,7 +3,8 @@
 use super::table::{Expect, Planned, Table, fails};
 use super::target::{Extent, Only, ScreeningTarget};
 use crate::model::{FileTree, RelPath, Rigor, RowKind, followed_by};
-use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, clock_can_move, quoted};
+use crate::syntax::shell_word;
+use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, clock_can_move};
 
 /// Reference trials of the row `flake`: enough to detect a verdict that flips one time in five with 99 % probability.
 pub(super) const FLAKE_REFERENCES: u32 = 20;
@@ -136,7 +137,7 @@ pub(super) async fn inputs(
 fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Option<FileTree> {
     const RESTORED: &str = "restored";
     let given = target.tests.get(&format!("pristine{path}"))?;
-    let place = quoted(path);
+    let place = shell_word(path);
     let after = format!("mkdir -p \"$(dirname {place})\"\ncat \"$(dirname \"$0\")/{RESTORED}\" > {place}");
     let mut files = followed_by(solution, &after)?;
     files.insert(RelPath::new(RESTORED).ok()?, given.clone());

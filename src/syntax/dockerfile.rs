@@ -151,12 +151,7 @@ impl Instruction {
     pub(crate) fn command_line(&self) -> String {
         let rest = self.rest.strip_prefix("CMD").map_or(self.rest.as_str(), str::trim_start);
         match serde_json::from_str::<Vec<String>>(rest) {
-            // Single quotes keep each word as it is.
-            Ok(words) => words
-                .iter()
-                .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
-                .collect::<Vec<_>>()
-                .join(" "),
+            Ok(words) => super::shell_line(words.iter().map(String::as_str)),
             Err(_) => rest.to_owned(),
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::model::{FileTree, ShellOutcome, task_digest};
 use crate::sandbox::{ChangeKind, ExecLimit, GetError, Sandbox, SandboxError};
+use crate::syntax::shell_word;
 
 /// Where solutions are uploaded, as Harbor's oracle agent does.
 const SOLUTION_DIR: &str = "/solution";
@@ -170,7 +171,7 @@ async fn enact(act: Act<'_>, sandbox: &Sandbox, context: &ActContext<'_>) -> Res
 
 async fn solve(files: &FileTree, sandbox: &Sandbox, context: &ActContext<'_>) -> Result<Acted, SandboxError> {
     sandbox.put_tree(SOLUTION_DIR, files).await?;
-    let log = context.log.map_or_else(String::new, |log| format!(" >{} 2>&1", quoted(log)));
+    let log = context.log.map_or_else(String::new, |log| format!(" >{} 2>&1", shell_word(log)));
     let command = format!("{}bash {SOLUTION_DIR}/solve.sh{log}", assignments(context.env));
     let mut acted = shell(&command, context.timeout, sandbox).await?;
     if let Some(log) = context.log {
@@ -244,7 +245,7 @@ async fn one_after_the_other(
     for script in scripts {
         let file = format!("{BRIEF_DIR}/{}.sh", script.name);
         sandbox.put(&file, script.text.as_bytes(), 0o755).await?;
-        let command = format!("(cd {} && {env}bash {file} </dev/null)", quoted(context.workdir));
+        let command = format!("(cd {} && {env}bash {file} </dev/null)", shell_word(context.workdir));
         let ended = shell(&command, BRIEF_TIMEOUT, sandbox).await?;
         // Writing to a String cannot fail.
         let _ = writeln!(acted.output, "== {}: {:?}\n{}", script.name, ended.exit, ended.output);
@@ -267,10 +268,5 @@ async fn shell(command: &str, timeout: Duration, sandbox: &Sandbox) -> Result<Ac
 }
 
 fn assignments(env: &[(String, String)]) -> String {
-    env.iter().map(|(name, value)| format!("{name}={} ", quoted(value))).collect()
-}
-
-/// `text` quoted as one shell word.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+    env.iter().map(|(name, value)| format!("{name}={} ", shell_word(value))).collect()
 }

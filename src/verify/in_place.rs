@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::act::{Act, ActContext, Acted, perform, quoted};
+use super::act::{Act, ActContext, Acted, perform};
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep};
 use super::in_place_tests::{combine, suffices};
@@ -19,6 +19,7 @@ use crate::model::{Blame, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{
     Engine, EngineError, ExecLimit, Image, ImageConfig, LaunchSpec, Network, Sandbox, SandboxError,
 };
+use crate::syntax::shell_word;
 
 /// The images of a task.
 #[derive(Clone, Debug)]
@@ -347,7 +348,8 @@ impl TrialContext<'_> {
         .await?;
         sandbox.put_tree(self.spec.workdir, &step.workdir).await?;
         if step.workdir.get("setup.sh").is_some() {
-            self.harness(&format!("cd {} && bash ./setup.sh", quoted(self.spec.workdir)), sandbox).await?;
+            self.harness(&format!("cd {} && bash ./setup.sh", shell_word(self.spec.workdir)), sandbox)
+                .await?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::act::{end_of, quoted};
+use super::act::end_of;
 use super::condition::Condition;
 use super::contention::watched;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
@@ -18,6 +18,7 @@ use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{
     ArchiveError, EngineError, GetError, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError, Stopped,
 };
+use crate::syntax::shell_word;
 
 /// Maximum size of a reward file: it holds a few numbers.
 const MAX_REWARD: u64 = 64 << 10;
@@ -157,7 +158,7 @@ impl TrialContext<'_> {
                 Err(CheckError::Host(source)) => return Err(engine_failed(EngineError::Spool { source })),
             };
             // As Harbor does it: what the image has in the folder would hide deletions.
-            let place = quoted(artifact);
+            let place = shell_word(artifact);
             apart
                 .harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier)
                 .await
@@ -188,8 +189,8 @@ impl TrialContext<'_> {
             None => format!("chmod +x /tests/test.sh; {tests}"),
             Some(user) => format!(
                 "chmod +x /tests/test.sh; exec su -m -s /bin/bash {} -c {}",
-                quoted(user),
-                quoted(tests)
+                shell_word(user),
+                shell_word(tests)
             ),
         };
         let mut env = self.config.env.clone();

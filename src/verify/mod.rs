@@ -36,7 +36,6 @@ mod slots;
 mod subject;
 mod trial;
 
-pub(crate) use act::quoted;
 pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
 pub use clean_room::{Judged, judge, judge_and_keep};
 pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move, clock_moves};

@@ -19,6 +19,7 @@ use super::scaffold::{Driver, EpisodeContext, Machine, Scaffold, ScaffoldEntry, 
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
 use crate::sandbox::{ExecLimit, RelayCall, SandboxError};
+use crate::syntax::shell_word;
 
 use proxy::Proxy;
 
@@ -104,9 +105,9 @@ pub async fn run_installed(
         Err(error) if episode.machine == Machine::Fresh => return Err(AgentError::NotBegun(error)),
         Err(error) => return lost(error),
     };
-    let model = settings.model.replace('\'', "");
+    let model = shell_word(&settings.model);
     let command = format!(
-        "export INSTRUCTION_FILE={INSTRUCTION} MODEL='{model}' OPENAI_API_KEY=none \
+        "export INSTRUCTION_FILE={INSTRUCTION} MODEL={model} OPENAI_API_KEY=none \
          OPENAI_BASE_URL=http://127.0.0.1:{PORT}/v1 OPENAI_API_BASE=http://127.0.0.1:{PORT}/v1\n{}",
         installed.command
     );
