@@ -15,7 +15,7 @@ use termsmith::agent::{
 };
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
-use termsmith::model::{Arm, End, FileTree, Limits, ModelActor, Profile, TaskName};
+use termsmith::model::{Arm, Assume, End, FileTree, Limits, ModelActor, Profile, TaskName};
 use termsmith::pipeline::PipelineAssets;
 use termsmith::rollout::{AgentConfig, Evaluation, Overflow, PreparedTask, attempt};
 use termsmith::sandbox::{Image, LaunchSpec, Network, process_engine};
@@ -105,7 +105,7 @@ async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<
             env: &[],
             limits: &limits,
             deadline: Deadline::after(limits.total, sandbox.clock().clone()),
-            silent_loss: None,
+            assume: Assume::Nothing,
             machine: Machine::Fresh,
         };
         let unit = format!("actions-{number}");
@@ -329,7 +329,7 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
                 env: &[],
                 limits: &limits,
                 deadline: Deadline::after(limits.total, sandbox.clock().clone()),
-                silent_loss: None,
+                assume: Assume::Nothing,
                 machine: Machine::Fresh,
             };
             let unit = format!("fleet-{number}");

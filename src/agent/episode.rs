@@ -13,7 +13,7 @@ use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
 use crate::clock::now_ms;
 use crate::llm::CallError;
-use crate::model::{Act, Blame, End, ShellOutcome, Shown, Turn, TurnKind};
+use crate::model::{Act, Assume, Blame, End, ShellOutcome, Shown, Turn, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, ExecLimit, SandboxError};
 use crate::store::StoreError;
@@ -422,7 +422,7 @@ fn lost(
         ScaffoldError::Prompts(error) => Err(error.into()),
         ScaffoldError::Engine(error) => Err(error.into()),
         ScaffoldError::Drained => Err(AgentError::Drained),
-        ScaffoldError::Sandbox { error, acts } => Ok((ended_by_loss(error, episode.silent_loss)?, acts)),
+        ScaffoldError::Sandbox { error, acts } => Ok((ended_by_loss(error, episode.assume)?, acts)),
     }
 }
 
@@ -448,9 +448,9 @@ pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<()
     }
 }
 
-/// The end of an episode whose sandbox was lost, if the solver is at fault. `silent_loss` says who is at fault when the evidence does not.
-pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> Result<Ended, AgentError> {
-    match error.blame().or(silent_loss) {
+/// The end of an episode whose sandbox was lost, if the solver is at fault.
+pub(super) fn ended_by_loss(error: SandboxError, assume: Assume) -> Result<Ended, AgentError> {
+    match assume.blame(error.blame()) {
         Some(Blame::Solver) => Ok(Ended::because(End::SandboxLost, error.to_string())),
         Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(AgentError::Sandbox(error)),
     }
@@ -512,7 +512,7 @@ mod tests {
                 env: &[],
                 limits: &limits,
                 deadline,
-                silent_loss: None,
+                assume: Assume::Nothing,
                 machine: Machine::Fresh,
                 drain: CancellationToken::new(),
             };

@@ -13,7 +13,7 @@ use super::deadline::Deadline;
 use super::summary::{PlainSummary, SummaryTexts};
 use super::terminal::Wake;
 use crate::assets::Assets;
-use crate::model::{Act, Blame, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
+use crate::model::{Act, Assume, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, Sandbox, SandboxError};
 
@@ -121,9 +121,8 @@ pub struct EpisodeContext<'a> {
     pub env: &'a [(String, String)],
     pub limits: &'a StepLimits,
     pub deadline: Deadline,
-    /// Who is to blame for a lost sandbox if the evidence does not say. `None` until a control
-    /// decides.
-    pub silent_loss: Option<Blame>,
+    /// Whom to blame for a lost sandbox if the evidence does not say.
+    pub assume: Assume,
     /// Cancelled when the run stops: no further command of a message is started.
     pub drain: CancellationToken,
     pub machine: Machine,

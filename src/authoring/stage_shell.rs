@@ -13,7 +13,7 @@ use super::stage_conversation::Asking;
 use super::working::{APP, Working, rel};
 use super::{StageContext, StageError};
 use crate::agent::read_block;
-use crate::model::{AuthorStage, Blame, File, FileTree, ShellOutcome};
+use crate::model::{Assume, AuthorStage, Blame, File, FileTree, ShellOutcome};
 use crate::sandbox::{ExecLimit, Sandbox};
 use crate::store::{Stage, key};
 use crate::verify::{HashedTask, NoVerdict, Phase, TrialError, solver_container};
@@ -141,7 +141,7 @@ impl StageShell {
         let mut kept = self.sandbox.take();
         let ended = crate::verify::settled(
             runner.retries(),
-            async |silent: Option<Blame>| {
+            async |assume: Assume| {
                 let sandbox = match kept.take() {
                     Some(sandbox) => sandbox,
                     None => ready(context, hashed, uploads, before).await?,
@@ -154,7 +154,7 @@ impl StageShell {
                     }
                     Err(error) => {
                         let lost = NoVerdict::Sandbox { phase: Phase::Solve, error };
-                        match lost.blame().or(silent) {
+                        match assume.blame(lost.blame()) {
                             Some(Blame::Solver | Blame::Caller) => {
                                 let output = format!(
                                     "the command could not be run, and the machine was made again: {lost}"

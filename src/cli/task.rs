@@ -18,7 +18,7 @@ use crate::model::{
     EnvironmentDigest, File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest,
 };
 use crate::sandbox::{Engine, Image, ImageError, ImageSpec, LaunchSpec};
-use crate::verify::{Act, Condition, VerifierLog, judge, run_trial, solver_container};
+use crate::verify::{Act, Condition, Images, TrialContext, VerifierLog, judge, run_trial, solver_container};
 
 /// What runs a solution, as in Harbor's task directories.
 const SCRIPT: &str = "solve.sh";
@@ -123,7 +123,7 @@ async fn attempt(
     ));
     tty::attach(&sandbox, task.subject.workdir()).await?;
     say::note("judging …");
-    let judged = judge(engine, &image, task, sandbox, None).await?;
+    let judged = judge(TrialContext::new(engine, &Images::from(image)), task, sandbox).await?;
     Ok((judged.verdict, judged.log))
 }
 

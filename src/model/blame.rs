@@ -21,6 +21,29 @@ pub enum Blame {
     Caller,
 }
 
+/// Who is at fault for a loss whose evidence does not say. Only a control shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Assume {
+    /// No control has run, so such a loss has no verdict.
+    #[default]
+    Nothing,
+    /// A control was judged at the same time.
+    SolverAtFault,
+    /// The tests gave no results for the control either.
+    TaskAtFault,
+}
+
+impl Assume {
+    /// Who is at fault: as the evidence says, or else as assumed.
+    pub fn blame(self, evidence: Option<Blame>) -> Option<Blame> {
+        evidence.or(match self {
+            Self::Nothing => None,
+            Self::SolverAtFault => Some(Blame::Solver),
+            Self::TaskAtFault => Some(Blame::Task),
+        })
+    }
+}
+
 impl Blame {
     /// The id used in logs and reports, e.g. `infra`.
     pub fn as_str(self) -> &'static str {

@@ -31,7 +31,7 @@ pub use authoring::{
     AuthorStage, AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringRecord, Band, BandRecord, Passed,
     StageVersion,
 };
-pub use blame::Blame;
+pub use blame::{Assume, Blame};
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};
 pub use build_context::{IgnoreError, IgnoreRules, Stars, cleaned, glob};
 pub use call_detail::CallDetail;

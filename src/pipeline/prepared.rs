@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::rollout::{Evaluation, FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Act, Condition, Foreign, ForeignImages, HashedTask, TrialError, TrialRunner, tests_of};
+use crate::verify::{Act, Condition, Foreign, HashedTask, Images, TrialError, TrialRunner, tests_of};
 
 /// Bump when the same directory would be prepared differently.
 pub const PREPARED: Stage = Stage { name: "prepared", version: 2 };
@@ -48,7 +48,7 @@ pub struct Ready {
 #[derive(Debug)]
 enum Kind {
     Ours { task: Box<Task>, environment_digest: EnvironmentDigest },
-    Foreign { task: Box<Foreign>, images: ForeignImages },
+    Foreign { task: Box<Foreign>, images: Images },
 }
 
 /// Why a directory could not be prepared.
@@ -192,7 +192,7 @@ pub struct HashedReady<'a> {
 #[derive(Debug)]
 enum HashedKind<'a> {
     Ours(HashedTask<'a>),
-    Foreign { task: &'a Foreign, images: &'a ForeignImages },
+    Foreign { task: &'a Foreign, images: &'a Images },
 }
 
 impl HashedReady<'_> {

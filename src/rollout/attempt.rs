@@ -20,7 +20,7 @@ use crate::agent::{
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
 use crate::model::{
-    Actor, Arm, Blame, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskDigest,
+    Actor, Arm, Assume, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskDigest,
     TaskName, TrajectoryRecord,
 };
 use crate::sandbox::{Image, Sandbox};
@@ -241,9 +241,9 @@ impl AttemptContext<'_> {
         keep: Keep,
         parts: &mut [StepConversation],
     ) -> Result<Evaluated, RolloutError> {
-        let solve = async |step, sandbox: &Sandbox, env: &[(String, String)], silent_loss| {
+        let solve = async |step, sandbox: &Sandbox, env: &[(String, String)], assume| {
             match parts.get_mut(step) {
-                Some(part) => self.episode(round, step, part, sandbox, env, silent_loss).await,
+                Some(part) => self.episode(round, step, part, sandbox, env, assume).await,
                 // An evaluation has the steps that its task has.
                 None => Ok(Ended::by(End::Submitted)),
             }
@@ -253,7 +253,7 @@ impl AttemptContext<'_> {
             let drain = self.runner.drain.clone();
             let deadline = Deadline::after(limits.total, sandbox.clock().clone());
             let episode =
-                EpisodeContext { sandbox, env, limits, deadline, silent_loss: None, machine, drain };
+                EpisodeContext { sandbox, env, limits, deadline, assume: Assume::Nothing, machine, drain };
             open(self.agent_config.scaffold.driver(), &episode).await
         };
         self.prepared.evaluation.run(self.runner, Slot::ForJudging, state, keep, solve, opens).await
@@ -266,7 +266,7 @@ impl AttemptContext<'_> {
         part: &mut StepConversation,
         sandbox: &Sandbox,
         env: &[(String, String)],
-        silent_loss: Option<Blame>,
+        assume: Assume,
     ) -> Result<Ended, AgentError> {
         let Self { runner, models, texts, prepared, agent_config, gave_up, .. } = *self;
         let StepConversation { conversation, turn_log, plan } = part;
@@ -285,7 +285,7 @@ impl AttemptContext<'_> {
         let is_fresh = step == 0 && round == 0 && agent_config.fork.is_none();
         let machine = if is_fresh { Machine::Fresh } else { Machine::Used };
         let drain = runner.drain.clone();
-        let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss, machine, drain };
+        let episode = EpisodeContext { sandbox, env, limits, deadline, assume, machine, drain };
         let mut policy = ModelPolicy {
             models,
             role: agent_config.role,

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::agent::{AgentError, Ended};
-use crate::model::{Blame, End, Outcome, Verdict};
+use crate::model::{Assume, Blame, End, Outcome, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
-    Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, MissingRunner, Mode, NoVerdict,
-    SANDBOX_LOST, SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, is_contended_beside,
-    judge, judge_and_keep, ready_in_place, settled, solve_in_place, solver_container,
+    Act, Blamed, Control, Foreign, HashedTask, Images, Judging, Keep, MissingRunner, Mode, NoVerdict,
+    SANDBOX_LOST, SlotPermit, TrialContext, TrialError, TrialRunner, VerifierLog, control_in_place,
+    is_contended_beside, judge, judge_and_keep, ready_in_place, settled, solve_in_place, solver_container,
 };
 
 use super::record::RolloutError;
@@ -19,7 +19,7 @@ pub enum Evaluation<'a> {
     /// A task of ours, judged in the clean room.
     CleanRoom(&'a HashedTask<'a>),
     /// A task of another maker, judged as it declares.
-    InPlace { task: &'a Foreign, images: &'a ForeignImages },
+    InPlace { task: &'a Foreign, images: &'a Images },
 }
 
 /// Who holds the trial slot while a verdict is made. Agents wait for models most of the time; judging uses the processor.
@@ -47,8 +47,8 @@ impl Evaluation<'_> {
     /// for a task of one step), the sandbox and the image's environment.
     ///
     /// If the infrastructure fails during an episode or its verification, both run again in fresh
-    /// containers ([`settled`]). `solve` is then called again; its argument says who is at fault
-    /// for a loss without evidence. `opens` opens in a fresh container what an episode opens first,
+    /// containers ([`settled`]). `solve` is then called again, with whom it must blame for a loss
+    /// without evidence. `opens` opens in a fresh container what an episode opens first,
     /// e.g. a terminal: a control has to do the same.
     pub async fn run(
         &self,
@@ -56,12 +56,7 @@ impl Evaluation<'_> {
         slot: Slot,
         state: Option<&Image>,
         keep: Keep,
-        mut solve: impl AsyncFnMut(
-            usize,
-            &Sandbox,
-            &[(String, String)],
-            Option<Blame>,
-        ) -> Result<Ended, AgentError>,
+        mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)], Assume) -> Result<Ended, AgentError>,
         opens: impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Result<Evaluated, RolloutError> {
         let no_runner = AtomicBool::new(false);
@@ -69,25 +64,26 @@ impl Evaluation<'_> {
         let excused = AtomicBool::new(false);
         settled(
             runner.retries(),
-            async |silent| {
+            async |assume| {
                 let solve = async |step: usize, sandbox: &Sandbox, env: &[(String, String)]| {
-                    let ended = solve(step, sandbox, env, silent).await?;
+                    let ended = solve(step, sandbox, env, assume).await?;
                     let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
                     let is_excuse = async {
                         is_contended_beside(engine, sandbox).await && !excused.swap(true, Ordering::Relaxed)
                     };
-                    Ok::<_, RolloutError>(of_divergence(ended, silent, is_excuse).await?)
+                    Ok::<_, RolloutError>(of_divergence(ended, assume, is_excuse).await?)
                 };
-                let tried = self.try_once(runner, slot, state, keep, silent, solve).await;
+                let tried = self.try_once(runner, slot, state, keep, assume, solve).await;
                 no_runner.store(matches!(&tried, Err(error) if is_without_runner(error)), Ordering::Relaxed);
                 tried
             },
             async || match self {
                 Self::InPlace { task, images } if no_runner.load(Ordering::Relaxed) => {
                     let Ok(engine) = runner.engine.get().await else { return Control::Lost };
+                    let missing_runner = MissingRunner::AsksControl;
+                    let context = TrialContext { missing_runner, ..TrialContext::new(engine, images) };
                     // The control of no work is the task's own solution.
-                    let asks = MissingRunner::AsksControl;
-                    control_in_place(engine, images, task, Act::Nothing, asks).await
+                    control_in_place(context, task, Act::Nothing).await
                 }
                 Self::InPlace { .. } | Self::CleanRoom(_) => self.control(runner, &opens).await,
             },
@@ -101,7 +97,6 @@ impl Evaluation<'_> {
         runner: &TrialRunner<'_>,
         opens: &impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Control {
-        let ignored = MissingRunner::Ignored;
         let opened = async {
             let (sandbox, env) = self.ready(runner).await?;
             opens(&sandbox, &env).await?;
@@ -115,7 +110,7 @@ impl Evaluation<'_> {
         match self {
             Self::CleanRoom(hashed) => runner.control(hashed).await,
             Self::InPlace { task, images } => match runner.engine.get().await {
-                Ok(engine) => control_in_place(engine, images, task, Act::Idle, ignored).await,
+                Ok(engine) => control_in_place(TrialContext::new(engine, images), task, Act::Idle).await,
                 Err(_) => Control::Lost,
             },
         }
@@ -127,7 +122,7 @@ impl Evaluation<'_> {
         slot: Slot,
         state: Option<&Image>,
         keep: Keep,
-        silent: Option<Blame>,
+        assume: Assume,
         mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, RolloutError>,
     ) -> Result<Evaluated, RolloutError> {
         let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
@@ -144,7 +139,7 @@ impl Evaluation<'_> {
                     (Err(error), Some(_)) if may_be_of_files(&error) => {
                         let pristine = engine.launch(&solver_container(&image, hashed.task)).await;
                         pristine.map_err(TrialError::Engine)?.destroy().await;
-                        return Evaluated::not_started(&error.to_string(), silent, engine.name());
+                        return Evaluated::not_started(&error.to_string(), assume, engine.name());
                     }
                     (Err(error), _) => return Err(TrialError::Engine(error).into()),
                 };
@@ -156,9 +151,11 @@ impl Evaluation<'_> {
                 }
                 slot.end_processes(&sandbox).await;
                 let _slot = slot.take(runner).await;
+                let images = Images::from(image);
+                let context = TrialContext { assume, ..TrialContext::new(engine, &images) };
                 let (judged, kept) = match keep {
-                    Keep::Nothing => (judge(engine, &image, hashed.task, sandbox, silent).await, None),
-                    Keep::State => match judge_and_keep(engine, &image, hashed.task, sandbox, silent).await {
+                    Keep::Nothing => (judge(context, hashed.task, sandbox).await, None),
+                    Keep::State => match judge_and_keep(context, hashed.task, sandbox).await {
                         Ok((judged, kept)) => (Ok(judged), kept),
                         Err(error) => (Err(error), None),
                     },
@@ -168,27 +165,27 @@ impl Evaluation<'_> {
                 Ok(Evaluated { ended, verdict, log: judged.log, kept, engine: engine.name() })
             }
             Self::InPlace { task, images } => {
+                let context = TrialContext { assume, ..TrialContext::new(engine, images) };
                 let (mut held, mut begun) = (None, false);
-                let solved =
-                    solve_in_place(engine, images, task, state, keep, silent, async |step, sandbox, env| {
-                        begun = true;
-                        // An episode that waits for a model holds no slot.
-                        held = None;
-                        let ended = solve(step, sandbox, env).await?;
-                        if matches!(task.mode, Mode::Separate { .. }) {
-                            slot.end_processes(sandbox).await;
-                        }
-                        // Judging begins when the slot is acquired.
-                        held = slot.take(runner).await;
-                        let judging =
-                            if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
-                        Ok::<_, RolloutError>((ended, judging))
-                    });
+                let solved = solve_in_place(context, task, state, keep, async |step, sandbox, env| {
+                    begun = true;
+                    // An episode that waits for a model holds no slot.
+                    held = None;
+                    let ended = solve(step, sandbox, env).await?;
+                    if matches!(task.mode, Mode::Separate { .. }) {
+                        slot.end_processes(sandbox).await;
+                    }
+                    // Judging begins when the slot is acquired.
+                    held = slot.take(runner).await;
+                    let judging =
+                        if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
+                    Ok::<_, RolloutError>((ended, judging))
+                });
                 let solved = match (solved.await, state) {
                     (Ok(solved), _) => solved,
                     (Err(error), Some(_)) if !begun && may_be_of_state(&error) => {
-                        ready_in_place(engine, images, task).await?.0.destroy().await;
-                        return Evaluated::not_started(&error.to_string(), silent, engine.name());
+                        ready_in_place(TrialContext::new(engine, images), task).await?.0.destroy().await;
+                        return Evaluated::not_started(&error.to_string(), assume, engine.name());
                     }
                     (Err(error), _) => return Err(error),
                 };
@@ -234,7 +231,9 @@ impl Evaluation<'_> {
                 let config = engine.image_config(&image).await?;
                 Ok((engine.launch(&solver_container(&image, hashed.task)).await?, config.env))
             }
-            Self::InPlace { task, images } => Ok(ready_in_place(engine, images, task).await?),
+            Self::InPlace { task, images } => {
+                Ok(ready_in_place(TrialContext::new(engine, images), task).await?)
+            }
         }
     }
 }
@@ -263,14 +262,14 @@ impl Slot {
 impl Evaluated {
     /// The result of an episode that cannot begin in the state that the solver left, although a pristine container begins at the same time. Until
     /// that has been confirmed beside a control, it is a loss without evidence.
-    fn not_started(why: &str, silent: Option<Blame>, engine: &'static str) -> Result<Self, RolloutError> {
+    fn not_started(why: &str, assume: Assume, engine: &'static str) -> Result<Self, RolloutError> {
         let message = format!("the state that the solver left cannot be started: {why}");
-        match silent {
-            Some(Blame::Solver) => {
+        match assume {
+            Assume::SolverAtFault => {
                 let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
                 Ok(Self::unjudged(Ended::because(End::SandboxLost, message), verdict, engine))
             }
-            Some(Blame::Task | Blame::Infra | Blame::Caller) | None => {
+            Assume::TaskAtFault | Assume::Nothing => {
                 Err(AgentError::Sandbox(SandboxError::Failed { message }).into())
             }
         }
@@ -320,14 +319,14 @@ fn may_be_of_state(error: &RolloutError) -> bool {
 /// One difference decides nothing: a command met a time limit only once, and the host is busy.
 async fn of_divergence(
     ended: Ended,
-    silent: Option<Blame>,
+    assume: Assume,
     contended: impl Future<Output = bool>,
 ) -> Result<Ended, NoVerdict> {
-    match (ended.end, silent) {
-        (End::ResumeDiverged, Some(Blame::Solver)) if ended.limit_differs && contended.await => {
+    match (ended.end, assume) {
+        (End::ResumeDiverged, Assume::SolverAtFault) if ended.limit_differs && contended.await => {
             Err(NoVerdict::OutOfTime { cause: ended.cause })
         }
-        (End::ResumeDiverged, Some(Blame::Solver)) => Ok(Ended { end: End::SandboxLost, ..ended }),
+        (End::ResumeDiverged, Assume::SolverAtFault) => Ok(Ended { end: End::SandboxLost, ..ended }),
         _ => Ok(ended),
     }
 }
@@ -417,20 +416,19 @@ mod tests {
 
     #[test]
     fn turns_with_other_effects_are_the_solvers_fault_unless_a_busy_host_explains_them() {
-        let check =
-            |end: End, limit_differs: bool, silent: Option<Blame>, contended: bool, expect: Option<End>| {
-                let ended = Ended { limit_differs, ..Ended::because(end, "turn 2".to_owned()) };
-                let found = of_divergence(ended, silent, std::future::ready(contended));
-                let found = found.now_or_never().unwrap().ok().map(|ended| ended.end);
-                assert_eq!(found, expect, "{end:?} {limit_differs} {silent:?} {contended}");
-            };
-        let solver = Some(Blame::Solver);
+        let check = |end: End, limit_differs: bool, assume: Assume, contended: bool, expect: Option<End>| {
+            let ended = Ended { limit_differs, ..Ended::because(end, "turn 2".to_owned()) };
+            let found = of_divergence(ended, assume, std::future::ready(contended));
+            let found = found.now_or_never().unwrap().ok().map(|ended| ended.end);
+            assert_eq!(found, expect, "{end:?} {limit_differs} {assume:?} {contended}");
+        };
+        let solver = Assume::SolverAtFault;
         check(End::ResumeDiverged, true, solver, false, Some(End::SandboxLost));
         check(End::ResumeDiverged, true, solver, true, None);
         // E.g. `date`: no load explains it.
         check(End::ResumeDiverged, false, solver, true, Some(End::SandboxLost));
-        check(End::ResumeDiverged, true, None, true, Some(End::ResumeDiverged));
-        check(End::ResumeDiverged, true, Some(Blame::Task), false, Some(End::ResumeDiverged));
+        check(End::ResumeDiverged, true, Assume::Nothing, true, Some(End::ResumeDiverged));
+        check(End::ResumeDiverged, true, Assume::TaskAtFault, false, Some(End::ResumeDiverged));
         check(End::Submitted, false, solver, true, Some(End::Submitted));
         check(End::SandboxLost, false, solver, true, Some(End::SandboxLost));
     }

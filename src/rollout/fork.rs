@@ -6,7 +6,7 @@ use crate::agent::{
     AgentError, AssistantMessage, Conversation, Deadline, Driver, EpisodeContext, HandedOff, Hooks, Machine,
     NoTurnLog, Opening, Policy, StepLimits, run_episode,
 };
-use crate::model::{End, ForkPoint, Key};
+use crate::model::{Assume, End, ForkPoint, Key};
 use crate::sandbox::{EngineError, Image};
 use crate::verify::{TrialError, TrialRunner};
 
@@ -59,7 +59,7 @@ pub async fn fork(
             env: &env,
             limits: &limits,
             deadline: Deadline::after(limits.total, sandbox.clock().clone()),
-            silent_loss: None,
+            assume: Assume::Nothing,
             machine: Machine::Fresh,
             drain: runner.drain.clone(),
         };

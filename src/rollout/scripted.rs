@@ -12,7 +12,7 @@ use crate::agent::{
     Scaffold, ScaffoldMix, ScriptedAgent, ScriptedScaffolds, StepLimits, open, run_episode,
 };
 use crate::clock::now_ms;
-use crate::model::{Blame, Certificate, Draft, ForkPoint, Key, Task, TrajectoryRecord};
+use crate::model::{Assume, Certificate, Draft, ForkPoint, Key, Task, TrajectoryRecord};
 use crate::sandbox::{Engine, Sandbox};
 use crate::store::key;
 use crate::verify::{HashedTask, Keep, TrialError, TrialRunner, with_lost_time};
@@ -106,7 +106,7 @@ pub async fn run_script(
             let (sandbox, env) = Evaluation::CleanRoom(hashed).ready(runner).await?;
             let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
             let (conversation, _) =
-                episode(protocol, hashed.task, &agent, engine, &sandbox, &env, None).await?;
+                episode(protocol, hashed.task, &agent, engine, &sandbox, &env, Assume::Nothing).await?;
             sandbox.destroy().await;
             Ok(conversation)
         })
@@ -134,12 +134,12 @@ async fn episode(
     engine: &Engine,
     sandbox: &Sandbox,
     env: &[(String, String)],
-    silent_loss: Option<Blame>,
+    assume: Assume,
 ) -> Result<(Conversation, Ended), AgentError> {
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let deadline = Deadline::after(limits.total, sandbox.clock().clone());
     let (machine, drain) = (Machine::Fresh, CancellationToken::new());
-    let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss, machine, drain };
+    let context = EpisodeContext { sandbox, env, limits: &limits, deadline, assume, machine, drain };
     let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
     let hooks = Hooks::none(&mut nowhere);
     let run =
@@ -159,19 +159,25 @@ pub async fn run_scripted_episode(
     let started_ms = now_ms();
     let protocol = protocol(scaffold, hashed)?;
     let mut conversation = Conversation::default();
-    let solve = async |_: usize, sandbox: &Sandbox, env: &[(String, String)], silent_loss| {
+    let solve = async |_: usize, sandbox: &Sandbox, env: &[(String, String)], assume| {
         let engine = runner.engine.get().await?;
         let ended;
-        (conversation, ended) =
-            episode(protocol, hashed.task, &agent, engine, sandbox, env, silent_loss).await?;
+        (conversation, ended) = episode(protocol, hashed.task, &agent, engine, sandbox, env, assume).await?;
         Ok(ended)
     };
     let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {
         let limits = StepLimits::scripted(Duration::from_secs(hashed.task.limits.agent_timeout_sec.into()));
         let (machine, drain) = (Machine::Fresh, CancellationToken::new());
         let deadline = Deadline::after(limits.total, sandbox.clock().clone());
-        let context =
-            EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss: None, machine, drain };
+        let context = EpisodeContext {
+            sandbox,
+            env,
+            limits: &limits,
+            deadline,
+            assume: Assume::Nothing,
+            machine,
+            drain,
+        };
         open(scaffold.driver(), &context).await
     };
     let evaluated =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{CheckId, Judging, Limits};
 use crate::verify::{
-    Act, Condition, Foreign, ForeignImages, HashedTask, ImageSource, Mode, TrialError, TrialLog, TrialRecord,
+    Act, Condition, Foreign, HashedTask, ImageSource, Images, Mode, TrialError, TrialLog, TrialRecord,
     TrialRunner,
 };
 
@@ -12,7 +12,7 @@ use crate::verify::{
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Evaluation<'a> {
     CleanRoom(&'a HashedTask<'a>),
-    InPlace { task: &'a Foreign, images: &'a ForeignImages },
+    InPlace { task: &'a Foreign, images: &'a Images },
 }
 
 impl Evaluation<'_> {

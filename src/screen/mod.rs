@@ -26,7 +26,7 @@ use serde::Serialize;
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
 use crate::model::{Clauses, Draft, FileTree, Part, RowKind, TaskDigest, Variant, WrongSolution};
-use crate::verify::{Foreign, ForeignImages, HashedTask, ImageSource, TrialError, TrialRunner};
+use crate::verify::{Foreign, HashedTask, ImageSource, Images, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
 pub(crate) use repair::repair;
@@ -146,7 +146,7 @@ pub async fn screen_in_place(
     }
     // Without an image no row uses it.
     let images =
-        images.unwrap_or_else(|| ForeignImages { solver: crate::sandbox::Image::named(""), verifier: None });
+        images.unwrap_or_else(|| Images { solver: crate::sandbox::Image::named(""), verifier: None });
     let target = ScreeningTarget {
         name: task.name.clone(),
         digest: task.digest.clone(),
@@ -172,7 +172,7 @@ async fn build_in_place(
     task: &Foreign,
     tests: &FileTree,
     table: &mut Table,
-) -> Result<Option<ForeignImages>, TrialError> {
+) -> Result<Option<Images>, TrialError> {
     match runner.foreign_images(task, tests).await? {
         Ok(images) => {
             let note = match &task.image {

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use super::condition::Condition;
 use super::no_verdict::{NoVerdict, Phase};
 use super::outline::{Outline, StateHashes};
 use super::programs::{self, Left};
 use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, VerifierLog, add_files, host_failed};
 use super::subject::{CheckError, CheckedSubject, SubjectLimits, SubjectState, check_archives};
-use crate::model::{Blame, Limits, Outcome, Task, Verdict};
-use crate::sandbox::{ArchiveError, Engine, GetError, Image, Sandbox, SandboxError, Stopped};
+use super::trial::TrialContext;
+use crate::model::{Assume, Limits, Outcome, Task, Verdict};
+use crate::sandbox::{ArchiveError, GetError, Image, Sandbox, SandboxError, Stopped};
 
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
@@ -28,86 +28,63 @@ pub struct Judged {
 }
 
 /// Kills the solver in `sandbox` and judges the state that it left.
-pub async fn judge(
-    engine: &Engine,
-    image: &Image,
-    task: &Task,
-    sandbox: Sandbox,
-    silent: Option<Blame>,
-) -> Result<Judged, NoVerdict> {
-    judge_under(engine, image, task, sandbox, Condition::Ordinary, silent).await
-}
-
-/// [`judge`], which also keeps an image of the judged state, from which the solver can continue; none of a state that an image cannot hold,
-/// which is a failure.
-pub async fn judge_and_keep(
-    engine: &Engine,
-    image: &Image,
-    task: &Task,
-    sandbox: Sandbox,
-    silent: Option<Blame>,
-) -> Result<(Judged, Option<Image>), NoVerdict> {
+pub async fn judge(context: TrialContext<'_>, task: &Task, sandbox: Sandbox) -> Result<Judged, NoVerdict> {
     let started = Instant::now();
     let mounted = match engine_files(task, &sandbox).await {
         Ok(mounted) => mounted,
-        Err(lost) => return unread(lost, silent).map(|judged| (judged, None)),
+        Err(lost) => return unread(lost, context.assume),
     };
     let stopped = sandbox.stop().await?;
-    let kept = match stopped.commit().await {
-        Ok(kept) => kept,
-        Err(error) => return unread(error.into(), silent).map(|judged| (judged, None)),
-    };
-    let mut judged =
-        judge_stopped(engine, image, task, stopped, mounted, Condition::Ordinary, silent).await?;
-    judged.log.seconds = started.elapsed().as_secs_f64();
-    Ok((judged, Some(kept)))
-}
-
-/// [`judge`], with the verifier under `condition` too.
-pub(super) async fn judge_under(
-    engine: &Engine,
-    image: &Image,
-    task: &Task,
-    sandbox: Sandbox,
-    condition: Condition<'_>,
-    silent: Option<Blame>,
-) -> Result<Judged, NoVerdict> {
-    let started = Instant::now();
-    let mounted = match engine_files(task, &sandbox).await {
-        Ok(mounted) => mounted,
-        Err(lost) => return unread(lost, silent),
-    };
-    let stopped = sandbox.stop().await?;
-    let mut judged = judge_stopped(engine, image, task, stopped, mounted, condition, silent).await?;
+    let mut judged = judge_stopped(context, task, stopped, mounted).await?;
     judged.log.seconds = started.elapsed().as_secs_f64();
     Ok(judged)
 }
 
+/// Like [`judge`], and saves the judged state as an image, from which the solver can continue.
+/// There is no image, and the solver fails, if an image cannot hold the state.
+pub async fn judge_and_keep(
+    context: TrialContext<'_>,
+    task: &Task,
+    sandbox: Sandbox,
+) -> Result<(Judged, Option<Image>), NoVerdict> {
+    let started = Instant::now();
+    let mounted = match engine_files(task, &sandbox).await {
+        Ok(mounted) => mounted,
+        Err(lost) => return unread(lost, context.assume).map(|judged| (judged, None)),
+    };
+    let stopped = sandbox.stop().await?;
+    let kept = match stopped.commit().await {
+        Ok(kept) => kept,
+        Err(error) => return unread(error.into(), context.assume).map(|judged| (judged, None)),
+    };
+    let mut judged = judge_stopped(context, task, stopped, mounted).await?;
+    judged.log.seconds = started.elapsed().as_secs_f64();
+    Ok((judged, Some(kept)))
+}
+
 async fn judge_stopped(
-    engine: &Engine,
-    image: &Image,
+    context: TrialContext<'_>,
     task: &Task,
     stopped: Stopped,
     mounted: Vec<(String, Vec<u8>)>,
-    condition: Condition<'_>,
-    silent: Option<Blame>,
 ) -> Result<Judged, NoVerdict> {
+    let TrialContext { engine, images, condition, assume, .. } = context;
     let subject = match read_subject(task, &stopped, mounted).await {
         Ok(Ok(subject)) => subject,
         Ok(Err(cause)) => return Ok(failed(cause, String::new())),
-        Err(lost) => return unread(lost, silent),
+        Err(lost) => return unread(lost, assume),
     };
     let CheckedSubject { files, state: subject } = subject;
     let files = files.finish().map_err(host_failed)?;
     let limits = condition.limits(&task.limits);
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
     let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
-    let room = Room { engine, image, task, files: &files, limits: &limits, condition, silent };
+    let room = Room { context, task, files: &files, limits: &limits };
     let programs = if task.subject.programs {
         let left = Left { stopped, files: &files, limits: &limits };
-        match programs::start(engine, image, task, left, condition).await {
+        match programs::start(engine, &images.solver, task, left, condition).await {
             Ok(sandbox) => Some(sandbox),
-            Err(lost) => return judged_without(lost, silent, subject, VerifierLog::default()),
+            Err(lost) => return judged_without(lost, assume, subject, VerifierLog::default()),
         }
     } else {
         stopped.destroy().await;
@@ -119,26 +96,26 @@ async fn judge_stopped(
             let log = VerifierLog { dropped: subject.dropped, ..verified.log };
             Ok(Judged { verdict, hashes: subject.hashes, outline: subject.outline, log })
         }
-        Err(lost) => judged_without(lost, silent, subject, verified.log),
+        Err(lost) => judged_without(lost, assume, subject, verified.log),
     }
 }
 
 /// The verdict on `subject` if the verification was lost through the fault of the solver or the task.
 fn judged_without(
     lost: NoVerdict,
-    silent: Option<Blame>,
+    assume: Assume,
     subject: SubjectState,
     mut log: VerifierLog,
 ) -> Result<Judged, NoVerdict> {
     log.output.push_str(&lost.to_string());
-    let verdict = lost.verdict(silent)?;
+    let verdict = lost.verdict(assume)?;
     let log = VerifierLog { dropped: subject.dropped, ..log };
     Ok(Judged { verdict, hashes: subject.hashes, outline: subject.outline, log })
 }
 
 /// The verdict on a subject that could not be read.
-fn unread(lost: NoVerdict, silent: Option<Blame>) -> Result<Judged, NoVerdict> {
-    judged_without(lost, silent, SubjectState::default(), VerifierLog::default())
+fn unread(lost: NoVerdict, assume: Assume) -> Result<Judged, NoVerdict> {
+    judged_without(lost, assume, SubjectState::default(), VerifierLog::default())
 }
 
 /// The subject's files, or the reason why they count as a failure of the solver.

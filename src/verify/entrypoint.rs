@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::foreign::Unsupported;
-use super::in_place::TrialContext;
+use super::in_place::StepContext;
 use super::no_verdict::{NoVerdict, Phase};
 use crate::sandbox::{Process, ProcessOutcome, Sandbox};
 
@@ -43,7 +43,7 @@ exit 0
 /// Turns of the script's loop in a second.
 const TURNS_PER_SECOND: u64 = 20;
 
-impl TrialContext<'_> {
+impl StepContext<'_> {
     /// Runs the image's ENTRYPOINT, if it has one, until it comes to its arguments.
     pub(super) async fn start_entrypoint(&self, sandbox: &Sandbox) -> Result<(), NoVerdict> {
         let config = self.config;

@@ -8,44 +8,40 @@ use tokio_util::sync::CancellationToken;
 use super::act::{Act, ActContext, Acted, perform};
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep};
-use super::in_place_tests::{combine, suffices};
 use super::missing_runner::{MissingRunner, missing_runner};
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{Changed, changed};
 use super::reward::paid;
 use super::room::VerifierLog;
-use super::trial::{Trial, TrialLog};
-use crate::model::{Blame, FileTree, Outcome, ShellOutcome, Verdict};
+use super::step_verdict::{combine, suffices};
+use super::trial::{Images, Trial, TrialContext, TrialLog};
+use crate::model::{Assume, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{
     Engine, EngineError, ExecLimit, Image, ImageConfig, LaunchSpec, Network, Sandbox, SandboxError,
 };
 use crate::syntax::shell_word;
 
-/// The images of a task.
-#[derive(Clone, Debug)]
-pub struct ForeignImages {
-    pub solver: Image,
-    /// The tests' own image, if they have one.
-    pub verifier: Option<Image>,
-}
-
 /// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. Its control is a trial of the untouched task;
 /// the control of the untouched task is its solution, if there is one.
 pub async fn run_in_place(
     engine: &Engine,
-    images: &ForeignImages,
+    images: &Images,
     task: &Foreign,
     act: Act<'_>,
     condition: Condition<'_>,
     drain: &CancellationToken,
 ) -> Result<Trial, NoVerdict> {
+    let context = TrialContext::new(engine, images);
     settled(
         Retries::new(Some(engine), drain),
-        async |silent| {
-            let on_missing = on_missing_runner(task, act, silent);
-            try_in_place(engine, images, task, act, condition, (silent, on_missing)).await
+        async |assume| {
+            let missing_runner = on_missing_runner(task, act, assume);
+            try_in_place(TrialContext { condition, assume, missing_runner, ..context }, task, act).await
         },
-        async || control_in_place(engine, images, task, act, on_missing_runner(task, act, None)).await,
+        async || {
+            let missing_runner = on_missing_runner(task, act, Assume::Nothing);
+            control_in_place(TrialContext { missing_runner, ..context }, task, act).await
+        },
     )
     .await
 }
@@ -53,9 +49,9 @@ pub async fn run_in_place(
 /// What a trial of `act` does where a program that runs the tests is missing. Without a solution
 /// nothing tells whether the task asks to install it; edits of a solution and attacks are judged
 /// beside a solution that passes.
-fn on_missing_runner(task: &Foreign, act: Act<'_>, silent: Option<Blame>) -> MissingRunner {
+fn on_missing_runner(task: &Foreign, act: Act<'_>, assume: Assume) -> MissingRunner {
     match act {
-        Act::Nothing | Act::Solve(_) if task.solution().is_some() && silent != Some(Blame::Solver) => {
+        Act::Nothing | Act::Solve(_) if task.solution().is_some() && assume != Assume::SolverAtFault => {
             MissingRunner::AsksControl
         }
         Act::Nothing
@@ -68,13 +64,7 @@ fn on_missing_runner(task: &Foreign, act: Act<'_>, silent: Option<Blame>) -> Mis
 }
 
 /// A control for a trial of `act`.
-pub async fn control_in_place(
-    engine: &Engine,
-    images: &ForeignImages,
-    task: &Foreign,
-    act: Act<'_>,
-    on_missing: MissingRunner,
-) -> Control {
+pub async fn control_in_place(context: TrialContext<'_>, task: &Foreign, act: Act<'_>) -> Control {
     let control = match (act, task.solution()) {
         (Act::Nothing, Some(solution)) => Act::Solve(solution),
         (
@@ -87,21 +77,14 @@ pub async fn control_in_place(
             _,
         ) => Act::Idle,
     };
-    let trial = try_in_place(engine, images, task, control, Condition::Ordinary, (None, on_missing)).await;
+    let trial = try_in_place(context, task, control).await;
     Control::of(&trial.map(|trial| trial.verdict))
 }
 
-/// Runs a trial once. `silent` says who is at fault for a loss without evidence, and `on_missing`
-/// what follows if the tests could not run.
-async fn try_in_place(
-    engine: &Engine,
-    images: &ForeignImages,
-    task: &Foreign,
-    act: Act<'_>,
-    condition: Condition<'_>,
-    (silent, on_missing): (Option<Blame>, MissingRunner),
-) -> Result<Trial, NoVerdict> {
+/// Runs a trial once.
+async fn try_in_place(context: TrialContext<'_>, task: &Foreign, act: Act<'_>) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
+    let TrialContext { engine, images, condition, assume, missing_runner } = context;
     let config = engine.image_config(&images.solver).await?;
     let limits = condition.limits(&task.limits);
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
@@ -112,14 +95,14 @@ async fn try_in_place(
     }
     let mut sandbox = engine.launch(&spec).await?;
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
-    let trial_context = TrialContext { engine, images, task, config: &config, spec: &spec, condition };
+    let steps = StepContext { context, task, config: &config, spec: &spec };
     let mut verdicts = Vec::new();
     let mut exit = None;
     let mut ended = Vec::new();
     for (number, step) in task.steps.iter().enumerate() {
-        let acted = match trial_context.act(step, number, act, &sandbox).await {
+        let acted = match steps.act(step, number, act, &sandbox).await {
             Ok(acted) => acted,
-            Err(lost) => return Trial::lost(lost, silent, log, started),
+            Err(lost) => return Trial::lost(lost, assume, log, started),
         };
         exit = acted.exit;
         log.exit = exit;
@@ -128,13 +111,13 @@ async fn try_in_place(
         log.output.push_str(&acted.output);
         let Changed { outline, hashes } = match changed(&sandbox).await {
             Ok(changed) => changed,
-            Err(lost) => return Trial::lost(lost, silent, log, started),
+            Err(lost) => return Trial::lost(lost, assume, log, started),
         };
         log.outline = outline;
         log.hashes(hashes);
-        let (reported, same) = match trial_context.judge(step, number, sandbox).await {
+        let (reported, same) = match steps.judge(step, number, sandbox).await {
             Ok(judged) => judged,
-            Err(lost) => return Trial::lost(lost, silent, log, started),
+            Err(lost) => return Trial::lost(lost, assume, log, started),
         };
         log.verifier.output.push_str(&reported.output);
         log.reward = log.reward.or_else(|| reported.rewards.as_ref().ok().and_then(paid));
@@ -149,11 +132,11 @@ async fn try_in_place(
         Ok(verdict) => verdict,
         Err(error) => {
             let lost = NoVerdict::NoResults { cause: error.to_string() };
-            return Trial::lost(lost, silent, log, started);
+            return Trial::lost(lost, assume, log, started);
         }
     };
-    if let Some(lost) = not_run(&verdict, &log.verifier, on_missing) {
-        return Trial::lost(lost, silent, log, started);
+    if let Some(lost) = not_run(&verdict, &log.verifier, missing_runner) {
+        return Trial::lost(lost, assume, log, started);
     }
     let solving = matches!(act, Act::Solve(_) | Act::Edit { .. });
     if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
@@ -165,8 +148,8 @@ async fn try_in_place(
 }
 
 /// The loss of a trial whose tests could not run.
-fn not_run(verdict: &Verdict, log: &VerifierLog, on_missing: MissingRunner) -> Option<NoVerdict> {
-    if verdict.passed() || on_missing == MissingRunner::Ignored {
+fn not_run(verdict: &Verdict, log: &VerifierLog, missing: MissingRunner) -> Option<NoVerdict> {
+    if verdict.passed() || missing == MissingRunner::Ignored {
         return None;
     }
     missing_runner(&log.output).map(|line| NoVerdict::NoRunner { line: line.to_owned() })
@@ -204,20 +187,18 @@ pub enum Judging {
 /// the image's environment. If `state` is given, the first step begins in that image instead of the task's: the preparation was done there.
 /// The state that is kept is the last step's.
 pub async fn solve_in_place<R, E: From<NoVerdict>>(
-    engine: &Engine,
-    images: &ForeignImages,
+    context: TrialContext<'_>,
     task: &Foreign,
     state: Option<&Image>,
     keep: Keep,
-    silent: Option<Blame>,
     mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<(R, Judging), E>,
 ) -> Result<SolvedInPlace<R>, E> {
+    let TrialContext { engine, images, assume, .. } = context;
     let config = engine.image_config(&images.solver).await.map_err(NoVerdict::from)?;
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
     let spec = LaunchSpec { image: state.unwrap_or(&images.solver), ..spec };
-    let trial_context =
-        TrialContext { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
+    let steps = StepContext { context, task, config: &config, spec: &spec };
     let mut sandbox = engine.launch(&spec).await.map_err(NoVerdict::from)?;
     let mut solved =
         SolvedInPlace { solvers: Vec::new(), verdict: None, log: VerifierLog::default(), kept: None };
@@ -226,14 +207,14 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
         let is_prepared = number == 0 && state.is_some();
         let begun = async {
             if !is_prepared {
-                trial_context.prepare(step, number, &sandbox).await?;
+                steps.prepare(step, number, &sandbox).await?;
             }
-            trial_context.begin_as(step, number, &sandbox).await
+            steps.begin_as(step, number, &sandbox).await
         };
         match begun.await {
             Ok(()) => {}
             // The solver acted in the container: what it left can be the reason.
-            Err(lost) if number > 0 => return solved.lost(lost, silent).map_err(E::from),
+            Err(lost) if number > 0 => return solved.lost(lost, assume).map_err(E::from),
             Err(lost) => return Err(lost.into()),
         }
         let (solver, judging) = solve(number, &sandbox, &config.env).await?;
@@ -244,12 +225,12 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
         if keep == Keep::State {
             match sandbox.snapshot().await {
                 Ok(kept) => solved.kept = Some(kept),
-                Err(error) => return solved.lost(error.into(), silent).map_err(E::from),
+                Err(error) => return solved.lost(error.into(), assume).map_err(E::from),
             }
         }
-        let (reported, same) = match trial_context.judge(step, number, sandbox).await {
+        let (reported, same) = match steps.judge(step, number, sandbox).await {
             Ok(judged) => judged,
-            Err(lost) => return solved.lost(lost, silent).map_err(E::from),
+            Err(lost) => return solved.lost(lost, assume).map_err(E::from),
         };
         solved.log.output.push_str(&reported.output);
         let goes_on = suffices(step, &reported);
@@ -262,15 +243,15 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
     if !verdicts.is_empty() {
         match combine(task, &verdicts, &mut solved.log) {
             Ok(verdict) => {
-                let on_missing = on_missing_runner(task, Act::Nothing, silent);
+                let on_missing = on_missing_runner(task, Act::Nothing, assume);
                 if let Some(lost) = not_run(&verdict, &solved.log, on_missing) {
-                    return solved.lost(lost, silent).map_err(E::from);
+                    return solved.lost(lost, assume).map_err(E::from);
                 }
                 solved.verdict = Some(verdict);
             }
             Err(error) => {
                 let lost = NoVerdict::NoResults { cause: error.to_string() };
-                return solved.lost(lost, silent).map_err(E::from);
+                return solved.lost(lost, assume).map_err(E::from);
             }
         }
     }
@@ -279,34 +260,33 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
 
 impl<R> SolvedInPlace<R> {
     /// The solver's results, with the verdict on a verification that was lost through the fault of the solver or the task.
-    fn lost(mut self, lost: NoVerdict, silent: Option<Blame>) -> Result<Self, NoVerdict> {
+    fn lost(mut self, lost: NoVerdict, assume: Assume) -> Result<Self, NoVerdict> {
         self.log.output.push_str(&lost.to_string());
-        self.verdict = Some(lost.verdict(silent)?);
+        self.verdict = Some(lost.verdict(assume)?);
         Ok(self)
     }
 }
 
 /// A fresh container prepared for the first step of `task`, with its image's environment.
 pub async fn ready_in_place(
-    engine: &Engine,
-    images: &ForeignImages,
+    context: TrialContext<'_>,
     task: &Foreign,
 ) -> Result<(Sandbox, Vec<(String, String)>), NoVerdict> {
+    let TrialContext { engine, images, .. } = context;
     let config = engine.image_config(&images.solver).await?;
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
     let sandbox = engine.launch(&spec).await?;
-    let trial_context =
-        TrialContext { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
+    let steps = StepContext { context, task, config: &config, spec: &spec };
     if let Some(step) = task.steps.first() {
-        trial_context.prepare(step, 0, &sandbox).await?;
-        trial_context.begin_as(step, 0, &sandbox).await?;
+        steps.prepare(step, 0, &sandbox).await?;
+        steps.begin_as(step, 0, &sandbox).await?;
     }
     Ok((sandbox, config.env))
 }
 
 /// The launch specification of a solver's container.
-fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) -> LaunchSpec<'a> {
+fn solver<'a>(images: &'a Images, task: &'a Foreign, workdir: &'a str) -> LaunchSpec<'a> {
     LaunchSpec {
         image: &images.solver,
         limits: &task.limits,
@@ -319,20 +299,18 @@ fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) ->
 }
 
 /// What all steps of a trial share.
-pub(super) struct TrialContext<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) images: &'a ForeignImages,
+pub(super) struct StepContext<'a> {
+    pub(super) context: TrialContext<'a>,
     pub(super) task: &'a Foreign,
     pub(super) config: &'a ImageConfig,
     pub(super) spec: &'a LaunchSpec<'a>,
-    pub(super) condition: Condition<'a>,
 }
 
-impl TrialContext<'_> {
+impl StepContext<'_> {
     /// Prepares the container for a step.
     async fn prepare(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
         if number == 0 {
-            let ready = self.condition.prepare(sandbox).await;
+            let ready = self.context.condition.prepare(sandbox).await;
             ready.map_err(|error| NoVerdict::Sandbox { phase: Phase::Prepare, error })?;
             self.start_entrypoint(sandbox).await?;
         }
@@ -422,20 +400,21 @@ pub fn tests_of(task: &Foreign) -> FileTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Blame;
 
     #[test]
     fn a_user_who_is_missing_later_may_have_been_removed_by_the_solver() {
-        let check = |number: usize, silent: Option<Blame>, blame: Option<Blame>, outcome: Option<Outcome>| {
+        let check = |number: usize, assume: Assume, blame: Option<Blame>, outcome: Option<Outcome>| {
             let missing = no_such_user("solver", number);
             assert_eq!(missing.blame(), blame, "{number}: {missing}");
             let solved =
                 SolvedInPlace { solvers: vec![()], verdict: None, log: VerifierLog::default(), kept: None };
-            let verdict = solved.lost(missing, silent).ok().and_then(|solved| solved.verdict);
-            assert_eq!(verdict.map(|verdict| verdict.outcome), outcome, "{number} {silent:?}");
+            let verdict = solved.lost(missing, assume).ok().and_then(|solved| solved.verdict);
+            assert_eq!(verdict.map(|verdict| verdict.outcome), outcome, "{number} {assume:?}");
         };
-        check(0, None, Some(Blame::Task), Some(Outcome::VerifierError));
-        check(1, None, None, None);
-        check(1, Some(Blame::Solver), None, Some(Outcome::Fail));
-        check(1, Some(Blame::Task), None, Some(Outcome::VerifierError));
+        check(0, Assume::Nothing, Some(Blame::Task), Some(Outcome::VerifierError));
+        check(1, Assume::Nothing, None, None);
+        check(1, Assume::SolverAtFault, None, Some(Outcome::Fail));
+        check(1, Assume::TaskAtFault, None, Some(Outcome::VerifierError));
     }
 }

@@ -17,7 +17,6 @@ mod entries;
 mod entrypoint;
 mod foreign;
 mod in_place;
-mod in_place_tests;
 mod json_meaning;
 mod missing_runner;
 mod no_verdict;
@@ -33,6 +32,7 @@ mod room;
 mod runner;
 mod runner_foreign;
 mod slots;
+mod step_verdict;
 mod subject;
 mod trial;
 
@@ -42,8 +42,7 @@ pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move, clock_moves};
 pub use contention::{is_contended_beside, with_lost_time};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{
-    ForeignImages, Judging, Keep, SolvedInPlace, control_in_place, ready_in_place, run_in_place,
-    solve_in_place, tests_of,
+    Judging, Keep, SolvedInPlace, control_in_place, ready_in_place, run_in_place, solve_in_place, tests_of,
 };
 pub use missing_runner::MissingRunner;
 pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
@@ -55,4 +54,4 @@ pub use room::VerifierLog;
 pub use runner::{BuildRecord, EngineOnDemand, HashedTask, TrialError, TrialRecord, TrialRunner};
 pub use slots::{SlotPermit, Slots};
 pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
-pub use trial::{Trial, TrialLog, run_trial, solver_container};
+pub use trial::{Images, Trial, TrialContext, TrialLog, run_trial, solver_container};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::foreign::Unsupported;
-use crate::model::{Blame, Outcome, Verdict};
+use crate::model::{Assume, Blame, Outcome, Verdict};
 use crate::retry::{Again, Backoff, retry};
 use crate::sandbox::{Engine, EngineError, SandboxError};
 
@@ -95,9 +95,9 @@ impl NoVerdict {
         }
     }
 
-    /// The verdict, if the solver or the task is at fault. `silent` says who is at fault for a loss without evidence.
-    pub(super) fn verdict(self, silent: Option<Blame>) -> Result<Verdict, Self> {
-        let outcome = match self.blame().or(silent) {
+    /// The verdict, if the solver or the task is at fault.
+    pub(super) fn verdict(self, assume: Assume) -> Result<Verdict, Self> {
+        let outcome = match assume.blame(self.blame()) {
             Some(Blame::Solver) => Outcome::Fail,
             // A control without results does not explain time limits, so these may still be due to the host.
             Some(Blame::Task) if matches!(self, Self::OutOfTime { .. }) => return Err(self),
@@ -114,18 +114,12 @@ impl NoVerdict {
     }
 }
 
-/// `verdict`, for which time limits were met on a busy host. It stands only if a control was judged at the same time, so that the solver's
-/// own work is slow.
-pub(super) fn despite_load(
-    verdict: Verdict,
-    silent: Option<Blame>,
-    cause: &str,
-) -> Result<Verdict, NoVerdict> {
-    match silent {
-        Some(Blame::Solver) => Ok(verdict),
-        Some(Blame::Task | Blame::Infra | Blame::Caller) | None => {
-            Err(NoVerdict::OutOfTime { cause: cause.to_owned() })
-        }
+/// `verdict`, for which time limits were met on a busy host. It stands only if a control was judged
+/// at the same time, so that the solver's own work is slow.
+pub(super) fn despite_load(verdict: Verdict, assume: Assume, cause: &str) -> Result<Verdict, NoVerdict> {
+    match assume {
+        Assume::SolverAtFault => Ok(verdict),
+        Assume::TaskAtFault | Assume::Nothing => Err(NoVerdict::OutOfTime { cause: cause.to_owned() }),
     }
 }
 
@@ -200,28 +194,28 @@ impl<'a> Retries<'a> {
 /// `attempt` must turn such a loss into a verdict.
 pub async fn settled<T, E: Blamed>(
     retries: Retries<'_>,
-    mut attempt: impl AsyncFnMut(Option<Blame>) -> Result<T, E>,
+    mut attempt: impl AsyncFnMut(Assume) -> Result<T, E>,
     control: impl AsyncFn() -> Control,
 ) -> Result<T, E> {
-    let mut silent = None;
+    let mut assume = Assume::Nothing;
     retry(
         &retries.backoff,
         "trial",
         async |_| {
-            let error = match attempt(silent).await {
+            let error = match attempt(assume).await {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
             };
             if error.blame().is_some() {
                 return Err(error);
             }
-            silent = match control().await {
-                Control::Judged => Some(Blame::Solver),
-                Control::NoResults => Some(Blame::Task),
+            assume = match control().await {
+                Control::Judged => Assume::SolverAtFault,
+                Control::NoResults => Assume::TaskAtFault,
                 Control::Lost => return Err(error),
             };
-            tracing::debug!(?silent, "retrying a loss without evidence beside a control");
-            attempt(silent).await
+            tracing::debug!(?assume, "retrying a loss without evidence beside a control");
+            attempt(assume).await
         },
         |error| match error.blame() {
             Some(Blame::Infra) | None if !retries.drain.is_cancelled() => Again::Yes,
@@ -295,12 +289,12 @@ mod tests {
         let drain = CancellationToken::new();
         let ended = runtime.block_on(settled(
             Retries { backoff: Backoff { base: Duration::ZERO, ..BACKOFF }, ..Retries::new(None, &drain) },
-            async |silent| {
+            async |assume| {
                 let number = (*ran.borrow()).min(attempts.len() - 1);
                 *ran.borrow_mut() += 1;
                 match attempts[number]() {
                     None => Ok(Verdict::without_checks(Outcome::Pass, "")),
-                    Some(no_verdict) => no_verdict.verdict(silent),
+                    Some(no_verdict) => no_verdict.verdict(assume),
                 }
             },
             async || {
@@ -370,13 +364,13 @@ mod tests {
 
     #[test]
     fn a_verdict_under_load_stands_only_beside_a_judged_control() {
-        let check = |silent: Option<Blame>, stands: bool| {
+        let check = |assume: Assume, stands: bool| {
             let verdict = Verdict::without_checks(Outcome::Fail, "verification timed out");
-            let found = despite_load(verdict.clone(), silent, "slow");
-            assert_eq!(found.as_ref().ok(), stands.then_some(&verdict), "{silent:?}: {found:?}");
+            let found = despite_load(verdict.clone(), assume, "slow");
+            assert_eq!(found.as_ref().ok(), stands.then_some(&verdict), "{assume:?}: {found:?}");
         };
-        check(None, false);
-        check(Some(Blame::Solver), true);
-        check(Some(Blame::Task), false);
+        check(Assume::Nothing, false);
+        check(Assume::SolverAtFault, true);
+        check(Assume::TaskAtFault, false);
     }
 }

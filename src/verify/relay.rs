@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
 use super::contention::{Observed, PATIENCE, Place};
-use crate::model::Blame;
+use crate::model::{Assume, Blame};
 use crate::sandbox::{Engine, Process, ProcessOutcome, ProcessResult, RelayCall, Sandbox, SandboxError};
 
 /// Address of the relay in the verifier's container.
@@ -58,8 +58,7 @@ pub(super) struct Serving<'a> {
     pub(super) cpus: f64,
     /// Factor for time limits.
     pub(super) patience: u32,
-    /// Who is at fault for a loss without evidence.
-    pub(super) silent: Option<Blame>,
+    pub(super) assume: Assume,
     pub(super) leftovers: Leftovers,
 }
 
@@ -89,7 +88,7 @@ pub(super) async fn serve(
         let reply = match answered {
             Ok(reply) => reply,
             Err(Unanswered::Malformed(error)) => Reply::Broken { error },
-            Err(Unanswered::Sandbox(error)) => match error.blame().or(serving.silent) {
+            Err(Unanswered::Sandbox(error)) => match serving.assume.blame(error.blame()) {
                 Some(Blame::Solver) => ended_by_itself(&error),
                 Some(Blame::Task | Blame::Infra | Blame::Caller) | None => return error,
             },

@@ -13,10 +13,11 @@ use super::pauses::Pauses;
 use super::relay::{self, Leftovers, Serving};
 use super::results::{Reported, parse_results};
 use super::subject::Packing;
-use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
+use super::trial::TrialContext;
+use crate::model::{Assume, Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
-    Engine, EngineError, GetError, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox,
-    SandboxError, Spooled,
+    EngineError, GetError, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox, SandboxError,
+    Spooled,
 };
 
 /// The folder in which the subject's files arrive in the verifier's container. Tests find them
@@ -50,15 +51,12 @@ pub struct VerifierLog {
 /// What one run of the tests needs.
 #[derive(Clone, Copy)]
 pub(super) struct Room<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) image: &'a Image,
+    pub(super) context: TrialContext<'a>,
     pub(super) task: &'a Task,
     /// The subject's roots, below `/subject`.
     pub(super) files: &'a Spooled,
     /// Of a container that holds them.
     pub(super) limits: &'a Limits,
-    pub(super) condition: Condition<'a>,
-    pub(super) silent: Option<Blame>,
 }
 
 /// The result of one run.
@@ -82,9 +80,9 @@ impl Room<'_> {
             Some(_) => Leftovers::Kept,
             None => Leftovers::Killed,
         };
-        let Self { engine, silent, .. } = *self;
-        let patience = patience(silent);
-        let serving = Serving { engine, cpus: self.limits.cpus, patience, silent, leftovers };
+        let TrialContext { engine, assume, .. } = self.context;
+        let patience = patience(assume);
+        let serving = Serving { engine, cpus: self.limits.cpus, patience, assume, leftovers };
         let running = async {
             match &programs {
                 None => self.run_checks(&verifier, patience, &mut log).await,
@@ -101,7 +99,7 @@ impl Room<'_> {
         };
         let own: Vec<_> = [Some(&verifier), programs.as_ref()].into_iter().flatten().collect();
         let pauses = Pauses::watch(&own);
-        let (ran, looks) = watched(self.engine, &own, Box::pin(running)).await;
+        let (ran, looks) = watched(engine, &own, Box::pin(running)).await;
         let ran = match ran {
             Ok(verdict) if !verdict.passed() => match pauses.check() {
                 Ok(()) => Ok(verdict),
@@ -111,14 +109,12 @@ impl Room<'_> {
         };
         let ran = match ran {
             Ok(verdict) if verdict.checks.is_empty() && looks.contended() => {
-                despite_load(verdict, self.silent, OUT_OF_TIME)
+                despite_load(verdict, assume, OUT_OF_TIME)
             }
             ran => ran,
         };
         let ran = match ran {
-            Ok(verdict) if observed.starved && !verdict.passed() => {
-                despite_load(verdict, self.silent, STARVED)
-            }
+            Ok(verdict) if observed.starved && !verdict.passed() => despite_load(verdict, assume, STARVED),
             ran => ran,
         };
         let ran = match ran {
@@ -134,7 +130,7 @@ impl Room<'_> {
         let ran = match (ran, programs) {
             (Ok(verdict), Some(programs)) if !verdict.passed() => {
                 // Clients of the services see a lost subject as a refused connection, which must not count as the solver's failure.
-                let lives = alive(&programs, self.silent).await;
+                let lives = alive(&programs, assume).await;
                 lives.map(|()| verdict).map_err(|error| NoVerdict::Sandbox { phase: Phase::Programs, error })
             }
             (ran, _) => ran,
@@ -154,13 +150,14 @@ impl Room<'_> {
         let shipped =
             shipped.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice()));
         let tests = add_files(&mut tests, shipped).and_then(|()| tests.finish()).map_err(host_failed)?;
-        let spec = LaunchSpec { limits: self.limits, ..pristine(self.image, self.task, network) };
+        let TrialContext { engine, images, condition, .. } = self.context;
+        let spec = LaunchSpec { limits: self.limits, ..pristine(&images.solver, self.task, network) };
         let furnished = async {
-            let verifier = self.engine.launch(&spec).await?;
+            let verifier = engine.launch(&spec).await?;
             for archive in [self.files, &tests] {
                 verifier.unpack(archive).await?;
             }
-            self.condition.prepare(&verifier).await?;
+            condition.prepare(&verifier).await?;
             Ok(verifier)
         };
         // The subject is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
@@ -173,7 +170,7 @@ impl Room<'_> {
         patience: u32,
         log: &mut VerifierLog,
     ) -> Result<Verdict, NoVerdict> {
-        let Self { task, condition, .. } = *self;
+        let (task, condition) = (self.task, self.context.condition);
         let lost = |error| NoVerdict::Sandbox { phase: Phase::Verify, error };
         let env = [
             ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
@@ -248,10 +245,10 @@ impl Room<'_> {
 /// Factor for all time limits. Where an earlier run met one on a busy host, and a control did not,
 /// the control may have had less to do: only work that does not end in several times as long is the
 /// solver's fault.
-fn patience(silent: Option<Blame>) -> u32 {
-    match silent {
-        Some(Blame::Solver) => PATIENCE,
-        Some(Blame::Task | Blame::Infra | Blame::Caller) | None => 1,
+fn patience(assume: Assume) -> u32 {
+    match assume {
+        Assume::SolverAtFault => PATIENCE,
+        Assume::TaskAtFault | Assume::Nothing => 1,
     }
 }
 
@@ -264,7 +261,7 @@ async fn held_the_disk(programs: Option<&Sandbox>) -> bool {
 }
 
 /// An error if `programs` was lost, or could not write, and the solver is not known to be at fault.
-async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxError> {
+async fn alive(programs: &Sandbox, assume: Assume) -> Result<(), SandboxError> {
     /// Any request that a running guest answers.
     const QUESTION: &str = "/proc/self/does-not-exist";
     programs.check_host_disk().await?;
@@ -272,7 +269,7 @@ async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxE
         Ok(_) | Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
             Ok(())
         }
-        Err(GetError::Sandbox(error)) => match error.blame().or(silent) {
+        Err(GetError::Sandbox(error)) => match assume.blame(error.blame()) {
             Some(Blame::Solver) => Ok(()),
             Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(error),
         },
@@ -310,9 +307,9 @@ mod tests {
 
     #[test]
     fn what_is_declared_holds_except_beside_a_control() {
-        let check = |silent: Option<Blame>, expect: u32| assert_eq!(patience(silent), expect, "{silent:?}");
-        check(None, 1);
-        check(Some(Blame::Task), 1);
-        check(Some(Blame::Solver), 5);
+        let check = |assume: Assume, expect: u32| assert_eq!(patience(assume), expect, "{assume:?}");
+        check(Assume::Nothing, 1);
+        check(Assume::TaskAtFault, 1);
+        check(Assume::SolverAtFault, 5);
     }
 }

@@ -14,7 +14,7 @@ use super::contention::is_contended;
 use super::foreign::Unsupported;
 use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
 use super::slots::{SlotPermit, Slots};
-use super::trial::{Trial, TrialLog, run_trial, try_trial};
+use super::trial::{Images, Trial, TrialContext, TrialLog, run_trial, try_trial};
 use crate::model::{Blame, EnvironmentDigest, Key, ShellOutcome, Task, Verdict, canonical_json};
 use crate::sandbox::{ENGINES, Engine, EngineEntry, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
@@ -309,7 +309,8 @@ impl TrialRunner<'_> {
         let judged = async {
             let image = self.image(hashed).await?;
             let engine = self.engine.get().await?;
-            try_trial(engine, &image, hashed.task, Act::Idle, Condition::Ordinary, None).await
+            let images = Images::from(image);
+            try_trial(TrialContext::new(engine, &images), hashed.task, Act::Idle).await
         };
         Control::of(&judged.await.map(|trial| trial.verdict))
     }

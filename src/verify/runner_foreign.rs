@@ -7,9 +7,9 @@ use tracing::Instrument as _;
 use super::act::Act;
 use super::condition::Condition;
 use super::foreign::{Foreign, ImageSource, Mode, check_host};
-use super::in_place::{ForeignImages, run_in_place};
+use super::in_place::run_in_place;
 use super::runner::{TrialError, TrialRecord, TrialRunner, built, trial_span};
-use super::trial::TrialLog;
+use super::trial::{Images, TrialLog};
 use crate::model::{EnvironmentDigest, FileTree, environment_digest, task_digest};
 use crate::sandbox::{EngineError, Image, ImageError, ImageSpec};
 
@@ -19,7 +19,7 @@ impl TrialRunner<'_> {
         &self,
         task: &Foreign,
         tests: &FileTree,
-    ) -> Result<Result<ForeignImages, String>, TrialError> {
+    ) -> Result<Result<Images, String>, TrialError> {
         let _slot = self.slot().await?;
         if let Some(host) = self.engine.get().await?.host_size().await {
             check_host(&task.limits, host)?;
@@ -47,14 +47,14 @@ impl TrialRunner<'_> {
             }
             Mode::Shared | Mode::Separate { own_image: false, .. } => None,
         };
-        Ok(Ok(ForeignImages { solver, verifier }))
+        Ok(Ok(Images { solver, verifier }))
     }
 
     /// Runs a trial as the task declares, or remembers it.
     pub async fn trial_in_place(
         &self,
         task: &Foreign,
-        images: &ForeignImages,
+        images: &Images,
         act: Act<'_>,
         condition: Condition<'_>,
         repeat: u32,
@@ -68,7 +68,7 @@ impl TrialRunner<'_> {
                     let spec = spec(&task.environment_digest, context, task);
                     let solver =
                         self.retry(|| async { engine.rebuild_image(&spec).await.map_err(again) }).await?;
-                    let images = ForeignImages { solver, verifier: images.verifier.clone() };
+                    let images = Images { solver, verifier: images.verifier.clone() };
                     run_in_place(engine, &images, task, act, condition, self.drain).await
                 }
                 (

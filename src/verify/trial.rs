@@ -6,13 +6,53 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::act::{Act, ActContext, Used, perform};
-use super::clean_room::judge_under;
+use super::clean_room::judge;
 use super::condition::Condition;
+use super::missing_runner::MissingRunner;
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{Outline, StateHashes};
 use super::room::VerifierLog;
-use crate::model::{Blame, Outcome, ShellOutcome, Task, Verdict};
+use crate::model::{Assume, Outcome, ShellOutcome, Task, Verdict};
 use crate::sandbox::{Engine, Image, LaunchSpec, Network};
+
+/// The images of a task.
+#[derive(Clone, Debug)]
+pub struct Images {
+    pub solver: Image,
+    /// The tests' own image, if they have one.
+    pub verifier: Option<Image>,
+}
+
+impl From<Image> for Images {
+    /// Solver and tests have the same image.
+    fn from(solver: Image) -> Self {
+        Self { solver, verifier: None }
+    }
+}
+
+/// What one attempt at a verdict is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct TrialContext<'a> {
+    pub engine: &'a Engine,
+    pub images: &'a Images,
+    pub condition: Condition<'a>,
+    /// Whom a loss without evidence is blamed on.
+    pub assume: Assume,
+    pub missing_runner: MissingRunner,
+}
+
+impl<'a> TrialContext<'a> {
+    /// An ordinary attempt, before any control.
+    pub fn new(engine: &'a Engine, images: &'a Images) -> Self {
+        Self {
+            engine,
+            images,
+            condition: Condition::Ordinary,
+            assume: Assume::Nothing,
+            missing_runner: MissingRunner::Ignored,
+        }
+    }
+}
 
 /// A finished trial.
 #[derive(Debug)]
@@ -82,37 +122,37 @@ pub async fn run_trial(
     condition: Condition<'_>,
     drain: &CancellationToken,
 ) -> Result<Trial, NoVerdict> {
+    let images = Images::from(image.clone());
+    let context = TrialContext::new(engine, &images);
     settled(
         Retries::new(Some(engine), drain),
-        async |silent| try_trial(engine, image, task, act, condition, silent).await,
+        async |assume| try_trial(TrialContext { condition, assume, ..context }, task, act).await,
         async || {
             let control = if matches!(act, Act::Nothing) { Act::Solve(&task.solution) } else { Act::Idle };
-            let trial = try_trial(engine, image, task, control, Condition::Ordinary, None).await;
+            let trial = try_trial(context, task, control).await;
             Control::of(&trial.map(|trial| trial.verdict))
         },
     )
     .await
 }
 
-/// Runs a trial once. `silent` says who is at fault for a loss without evidence.
+/// Runs a trial once.
 pub(super) async fn try_trial(
-    engine: &Engine,
-    image: &Image,
+    context: TrialContext<'_>,
     task: &Task,
     act: Act<'_>,
-    condition: Condition<'_>,
-    silent: Option<Blame>,
 ) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
+    let TrialContext { engine, images, condition, assume, .. } = context;
     let limits = condition.limits(&task.limits);
-    let spec = LaunchSpec { limits: &limits, ..solver_container(image, task) };
+    let spec = LaunchSpec { limits: &limits, ..solver_container(&images.solver, task) };
     // The verifier has the same image.
     condition.require(engine, &spec).await?;
     let sandbox = engine.launch(&spec).await?;
     let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
-    let context = ActContext { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
+    let settings = ActContext { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
     let acted = match condition.prepare(&sandbox).await {
-        Ok(()) => perform(act, &sandbox, &context)
+        Ok(()) => perform(act, &sandbox, &settings)
             .await
             .map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error }),
         Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Prepare, error }),
@@ -127,10 +167,10 @@ pub(super) async fn try_trial(
         }
         Err(lost) => {
             sandbox.destroy().await;
-            return Trial::lost(lost, silent, log, started);
+            return Trial::lost(lost, assume, log, started);
         }
     };
-    let judged = judge_under(engine, image, task, sandbox, condition, silent).await?;
+    let judged = judge(context, task, sandbox).await?;
     let mut verdict = judged.verdict;
     if let Some(cause) = act.out_of_time(timeout)
         && exit == Some(ShellOutcome::TimedOut)
@@ -150,13 +190,13 @@ impl Trial {
     /// A trial that was lost through the fault of its solver or its task. Any other loss has no verdict.
     pub(super) fn lost(
         lost: NoVerdict,
-        silent: Option<Blame>,
+        assume: Assume,
         mut log: TrialLog,
         started: Instant,
     ) -> Result<Self, NoVerdict> {
         log.seconds = started.elapsed().as_secs_f64();
         log.output.push_str(&lost.to_string());
-        let verdict = lost.verdict(silent)?;
+        let verdict = lost.verdict(assume)?;
         Ok(Self { verdict, exit: None, ended: Vec::new(), log })
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use termsmith::harbor::{DeclaredVerifier, HarborTask, Publication, parse_manifest, write_task};
 use termsmith::model::{CheckId, FileTree, Task, Verdict, environment_digest};
 use termsmith::sandbox::{Engine, Image, ImageSpec};
-use termsmith::verify::{Act, Condition, Foreign, ForeignImages, run_in_place, run_trial};
+use termsmith::verify::{Act, Condition, Foreign, Images, run_in_place, run_trial};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::engine::{docker, run};
@@ -359,7 +359,7 @@ fn absolute_references_lead_to_what_the_solver_left_in_the_clean_room_and_under_
         let never = CancellationToken::new();
         let act = Act::Solve(&solution);
         let clean = run_trial(&engine, &image, &task, act, Condition::Ordinary, &never).await.unwrap();
-        let images = ForeignImages { solver: image, verifier: None };
+        let images = Images { solver: image, verifier: None };
         let foreign = separate(&task);
         let apart = run_in_place(&engine, &images, &foreign, act, Condition::Ordinary, &never).await.unwrap();
         let expect: BTreeMap<_, _> =

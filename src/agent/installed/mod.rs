@@ -96,7 +96,7 @@ pub async fn run_installed(
         error @ SandboxError::Failed { .. } if episode.machine == Machine::Fresh => {
             Err(AgentError::NotBegun(error))
         }
-        error => ended_by_loss(error, episode.silent_loss),
+        error => ended_by_loss(error, episode.assume),
     };
     let (settings, _) = installed.models.settings(installed.role)?;
     let calls = match open(episode, instruction).await {

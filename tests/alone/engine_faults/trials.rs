@@ -9,8 +9,8 @@ use termsmith::model::{EnvironmentDigest, File, FileTree, Outcome, RelPath, Task
 use termsmith::sandbox::{Engine, Image};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{
-    Act, Condition, EngineOnDemand, Foreign, ForeignImages, HashedTask, Slots, TrialError, TrialRecord,
-    TrialRunner, tests_of,
+    Act, Condition, EngineOnDemand, Foreign, HashedTask, Images, Slots, TrialError, TrialRecord, TrialRunner,
+    tests_of,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,7 @@ pub(crate) struct Subject {
 
 enum Kind {
     Ours { task: Box<Task>, digest: EnvironmentDigest },
-    Foreign { task: Box<Foreign>, images: ForeignImages },
+    Foreign { task: Box<Foreign>, images: Images },
 }
 
 /// What is done in a trial.

@@ -9,7 +9,7 @@ use termsmith::agent::{
     Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode, run_installed,
 };
 use termsmith::llm::{CallError, ModelRole, Models, Options, RetryPolicy, Settings};
-use termsmith::model::{End, File, Outcome, RelPath, Shown, TurnKind, environment_digest};
+use termsmith::model::{Assume, End, File, Outcome, RelPath, Shown, TurnKind, environment_digest};
 use termsmith::retry::Backoff;
 use termsmith::rollout::{Evaluation, Slot};
 use termsmith::sandbox::Sandbox;
@@ -65,7 +65,7 @@ async fn continued(
         env: &[],
         limits: &limits,
         deadline,
-        silent_loss: None,
+        assume: Assume::Nothing,
         machine: Machine::Fresh,
         drain: CancellationToken::new(),
     };
@@ -256,7 +256,7 @@ async fn installed_after(
         env: &[],
         limits: &limits,
         deadline,
-        silent_loss: None,
+        assume: Assume::Nothing,
         machine: Machine::Fresh,
         drain: CancellationToken::new(),
     };

@@ -6,7 +6,7 @@ use termsmith::agent::{
     AgentError, Conversation, Deadline, Driver, EpisodeContext, Hooks, Machine, NoTurnLog, StepLimits,
     run_episode,
 };
-use termsmith::model::{Blame, End};
+use termsmith::model::{Assume, Blame, End};
 use termsmith::rollout::RolloutError;
 use termsmith::verify::Blamed as _;
 use tokio_util::sync::CancellationToken;
@@ -27,9 +27,9 @@ fn an_episode_that_cannot_begin_in_a_fresh_sandbox_is_no_failure() {
             let Driver::TurnByTurn(protocol) = scaffold.driver() else { panic!("it has a loop of its own") };
             let limits = StepLimits::scripted(LONG);
             let deadline = Deadline::after(LONG, sandbox.clock().clone());
-            let silent_loss = Some(Blame::Solver);
+            let assume = Assume::SolverAtFault;
             let (sandbox, limits, drain) = (&sandbox, &limits, CancellationToken::new());
-            let episode = EpisodeContext { sandbox, env: &[], limits, deadline, silent_loss, machine, drain };
+            let episode = EpisodeContext { sandbox, env: &[], limits, deadline, assume, machine, drain };
             let (mut log, mut conversation) = (NoTurnLog, Conversation::default());
             let mut says_nothing = Messages(VecDeque::new());
             let hooks = Hooks::none(&mut log);

@@ -9,7 +9,7 @@ use termsmith::agent::{
     NoTurnLog, StepLimits, run_episode,
 };
 use termsmith::llm::{CallError, ModelRole};
-use termsmith::model::{End, TurnKind};
+use termsmith::model::{Assume, End, TurnKind};
 use tokio_util::sync::CancellationToken;
 
 use super::deadlines::{fresh_store, installed_at, models};
@@ -78,7 +78,7 @@ async fn episode(
         env: &[],
         limits: &limits,
         deadline,
-        silent_loss: None,
+        assume: Assume::Nothing,
         machine: Machine::Fresh,
         drain,
     };

@@ -13,7 +13,7 @@ use termsmith::agent::{
     ScaffoldOptions, Session, Step, StepLimits, TurnLog, TurnSeen, run_episode,
 };
 use termsmith::assets::Assets;
-use termsmith::model::{Act, End, Shown, ToolCall, Turn, TurnKind};
+use termsmith::model::{Act, Assume, End, Shown, ToolCall, Turn, TurnKind};
 use termsmith::sandbox::{ExecLimit, Sandbox};
 use termsmith::store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +50,7 @@ fn context<'a>(sandbox: &'a Sandbox, limits: &'a StepLimits) -> EpisodeContext<'
         env: &[],
         limits,
         deadline: Deadline::after(LONG, sandbox.clock().clone()),
-        silent_loss: None,
+        assume: Assume::Nothing,
         machine: Machine::Fresh,
         drain: CancellationToken::new(),
     }

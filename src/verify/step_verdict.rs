@@ -7,13 +7,14 @@ use super::act::end_of;
 use super::condition::Condition;
 use super::contention::watched;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
-use super::in_place::TrialContext;
+use super::in_place::StepContext;
 use super::no_verdict::{NoVerdict, Phase};
 use super::pauses::Pauses;
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
 use super::room::{OUT_OF_TIME, VerifierLog};
 use super::subject::CheckError;
+use super::trial::TrialContext;
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{
     ArchiveError, EngineError, GetError, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError, Stopped,
@@ -59,7 +60,7 @@ const REPORTS: [(&str, ReportKind); 4] = [
     ("/logs/verifier/results.tap", ReportKind::Tap),
 ];
 
-impl TrialContext<'_> {
+impl StepContext<'_> {
     /// Judges step `number` as the task declares. The container is given back if a step follows.
     pub(super) async fn judge(
         &self,
@@ -127,14 +128,15 @@ impl TrialContext<'_> {
         artifacts: &[String],
         own_image: bool,
     ) -> Result<Reported, NoVerdict> {
-        let image = self.images.verifier.as_ref().filter(|_| own_image).unwrap_or(&self.images.solver);
-        let config = self.engine.image_config(image).await.map_err(engine_failed)?;
+        let TrialContext { engine, images, condition, .. } = self.context;
+        let image = images.verifier.as_ref().filter(|_| own_image).unwrap_or(&images.solver);
+        let config = engine.image_config(image).await.map_err(engine_failed)?;
         // As Harbor: what the task declares holds for both containers.
         let workdir = self.task.workdir.as_deref().unwrap_or(&config.workdir);
         let spec = LaunchSpec { image, workdir, purpose: "verifier", ..self.spec.clone() };
-        let verifier = self.engine.launch(&spec).await.map_err(engine_failed)?;
+        let verifier = engine.launch(&spec).await.map_err(engine_failed)?;
         // The tests have the variables of their own image.
-        let apart = TrialContext { config: &config, spec: &spec, ..*self };
+        let apart = StepContext { config: &config, spec: &spec, ..*self };
         apart.start_entrypoint(&verifier).await?;
         for artifact in artifacts {
             let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
@@ -167,7 +169,7 @@ impl TrialContext<'_> {
             let files = files.map_err(|source| engine_failed(EngineError::Spool { source }))?;
             verifier.unpack(&files).await.map_err(while_tests_ran)?;
         }
-        self.condition.prepare(&verifier).await.map_err(while_tests_ran)?;
+        condition.prepare(&verifier).await.map_err(while_tests_ran)?;
         let logs = apart.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await;
         logs.map_err(while_tests_ran)?;
         if !own_image {
@@ -196,7 +198,7 @@ impl TrialContext<'_> {
         let mut env = self.config.env.clone();
         env.extend(self.task.environment_env.iter().cloned());
         env.extend(step.verifier_env.iter().cloned());
-        if self.condition == Condition::Shuffled {
+        if self.context.condition == Condition::Shuffled {
             env.extend(shuffled(sandbox).await?);
         }
         let process = Process {
@@ -210,7 +212,7 @@ impl TrialContext<'_> {
         let before = reports(sandbox).await?;
         let before: Vec<_> = before.iter().map(|report| report.as_deref().map(blake3::hash)).collect();
         let pauses = Pauses::watch(&[sandbox]);
-        let (done, looks) = watched(self.engine, &[sandbox], sandbox.spawn(&process)).await;
+        let (done, looks) = watched(self.context.engine, &[sandbox], sandbox.spawn(&process)).await;
         let done = done?;
         // What bash itself says, e.g. that there is no such user, precedes it.
         let said = [done.stdout.as_slice(), done.stderr.as_slice()].map(String::from_utf8_lossy).concat();
