@@ -237,6 +237,7 @@ mod tests {
                 passed_of: None,
                 ok: true,
                 counts,
+                equivalent: false,
                 note: String::new(),
             };
             let certificate = Certificate {

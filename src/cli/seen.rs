@@ -108,6 +108,7 @@ mod tests {
                 passed_of: None,
                 ok: false,
                 counts: true,
+                equivalent: false,
                 note: String::new(),
             };
             assert_eq!(below(&timings, &row("1")), expect);

@@ -79,9 +79,9 @@ mod tests {
         check(&with("version", json!(current)), Ok(()));
         // Certificates of former versions may lack other fields.
         check(&with("version", json!(current - 1)), Ok(()));
-        check(r#"{"version": 1, "former": true}"#, Err("of version 1, but this termsmith reads version 3"));
+        check(r#"{"version": 1, "former": true}"#, Err("of version 1, but this termsmith reads version 4"));
         check(r#"{"version": 9, "new": true}"#, Err("of version 9"));
-        check(&with("version", json!(current + 1)), Err("of version 4"));
+        check(&with("version", json!(current + 1)), Err("of version 5"));
         check(&with("new", json!(1)), Err("is not a certificate of termsmith: unknown field `new`"));
         check("{", Err("is not a certificate of termsmith"));
         check("{}", Err("missing field"));

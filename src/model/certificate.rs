@@ -25,13 +25,13 @@ pub struct Row {
     /// variant that finds no file to change, or a mutant that leaves the reference's final state.
     #[serde(skip_serializing_if = "is_true", default = "yes")]
     pub counts: bool,
+    /// A surviving mutant that `clauses.toml` lists as equivalent. It does not count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub equivalent: bool,
     /// The problem, or why the row does not count. Empty if neither applies.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub note: String,
 }
-
-/// Note of a surviving mutant that `clauses.toml` lists as equivalent. The reason follows.
-pub const SET_ASIDE: &str = "set aside as equivalent";
 
 /// Kinds of rows, cheapest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -285,12 +285,11 @@ pub enum Screened {
 impl Certificate {
     /// Number of surviving mutants that do not count, because they are listed as equivalent.
     pub fn set_aside(&self) -> usize {
-        let rows = self.rows.iter().filter(|row| row.kind == RowKind::Mutant && !row.counts);
-        rows.filter(|row| row.note.starts_with(SET_ASIDE)).count()
+        self.rows.iter().filter(|row| row.equivalent).count()
     }
 
     /// The version that this build writes.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 
     /// The verdict.
     pub fn screened(&self) -> Screened {

@@ -36,8 +36,7 @@ pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};
 pub use build_context::{IgnoreError, IgnoreRules, Stars, cleaned, glob};
 pub use call_detail::CallDetail;
 pub use certificate::{
-    Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, SET_ASIDE, Screened,
-    Tally,
+    Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
 };
 pub use clause::{
     Clause, ClauseError, Clauses, EquivalentMutant, TextEdit, Violation, followed_by, is_kebab_case,

@@ -84,6 +84,7 @@ fn row(number: u32, record: &TrajectoryRecord, solved: bool) -> Row {
         passed_of: (!verdict.checks.is_empty()).then(|| (count(passed), count(verdict.checks.len()))),
         ok: solved,
         counts: true,
+        equivalent: false,
         note: String::new(),
     }
 }

@@ -13,8 +13,8 @@ use super::target::{Ends, Extent, Only, ScreeningTarget};
 use super::unsteady::Unsteady;
 use super::{battery, clauses, forms};
 use crate::model::{
-    Certificate, EquivalentMutant, File, FileTree, RelPath, Rigor, Row, RowKind, SET_ASIDE, Seed,
-    ShellOutcome, Tally, Timings, Verdict,
+    Certificate, EquivalentMutant, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, ShellOutcome, Tally,
+    Timings, Verdict,
 };
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
@@ -23,7 +23,7 @@ use crate::verify::{
 };
 
 /// Bump when the table changes, so that certificates of the old table are made again.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 9 };
+pub const SCREEN: Stage = Stage { name: "certificate", version: 10 };
 
 /// Condition of the trials of cuts and mutants, which are to fail. One failed check is enough to know that they do, and half as long to wait for.
 const FAILING: Condition<'static> = Condition::FirstFailure { likely: &[] };
@@ -371,18 +371,18 @@ fn push_mutant(
         || (verdict.passed() && states.unsteady.explains(&log.outline, states.reference));
     let formed = well_formed(&log.outline, states.reference, states.untouched);
     let name = mutant.name();
-    let set_aside = || states.equivalent.iter().find(|known| known.mutant == name);
-    let (counts, note) = match (equal, formed, verdict.passed()) {
-        (true, _, _) => (false, "leaves the reference's final state".to_owned()),
-        (_, false, _) => (false, "leaves no complete answer".to_owned()),
-        (_, _, true) => match set_aside() {
-            Some(known) => (false, format!("{SET_ASIDE}: {}", known.why)),
-            None => (true, "survives: a check is missing".to_owned()),
+    let listed = || states.equivalent.iter().find(|known| known.mutant == name);
+    let (counts, equivalent, note) = match (equal, formed, verdict.passed()) {
+        (true, _, _) => (false, false, "leaves the reference's final state".to_owned()),
+        (_, false, _) => (false, false, "leaves no complete answer".to_owned()),
+        (_, _, true) => match listed() {
+            Some(known) => (false, true, format!("set aside as equivalent: {}", known.why)),
+            None => (true, false, "survives: a check is missing".to_owned()),
         },
-        _ => (true, String::new()),
+        _ => (true, false, String::new()),
     };
     let row = table.trial_row(RowKind::Mutant, &name, verdict, true, &note);
-    table.push_timed(Row { counts, ..row }, log);
+    table.push_timed(Row { counts, equivalent, ..row }, log);
     counts
 }
 
@@ -472,10 +472,12 @@ mod tests {
                     counts,
                     "{meaning:?} {known}"
                 );
-                table.rows.remove(0).note
+                let Row { equivalent, note, .. } = table.rows.remove(0);
+                (equivalent, note)
             };
         let check = |meaning, of_reference, counts| {
-            check_known(Outcome::Pass, "another", meaning, of_reference, counts);
+            let (equivalent, _) = check_known(Outcome::Pass, "another", meaning, of_reference, counts);
+            assert!(!equivalent, "{meaning:?}");
         };
         check(Some("a"), Some("a"), false);
         // The files mean the same, and a mode or a link differs.
@@ -484,8 +486,9 @@ mod tests {
         check(None, Some("a"), true);
         // Listed as equivalent; one that fails a check is not.
         let name = format!("{} solve.sh:1: x", Operator::ALL[0].as_str());
-        let note = check_known(Outcome::Pass, &name, None, None, false);
-        assert_eq!(note, "set aside as equivalent: no input has it");
-        check_known(Outcome::Fail, &name, None, None, true);
+        let set_aside = check_known(Outcome::Pass, &name, None, None, false);
+        assert_eq!(set_aside, (true, "set aside as equivalent: no input has it".to_owned()));
+        let (equivalent, _) = check_known(Outcome::Fail, &name, None, None, true);
+        assert!(!equivalent);
     }
 }

@@ -260,6 +260,7 @@ fn plain(kind: RowKind, name: &str, ok: bool, note: &str) -> Row {
         passed_of: None,
         ok,
         counts: true,
+        equivalent: false,
         note: note.to_owned(),
     }
 }

@@ -42,7 +42,8 @@ pub struct StateHashes {
 /// What equal states have in common, of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    pub(super) exact: String,
+    pub(super) kind: EntryKind,
+    exact: String,
     /// With a file's meaning in place of its content, where it has one.
     meaning: Option<String>,
 }
@@ -51,13 +52,27 @@ impl Facts {
     /// Of a regular file, of which `metadata` is known beside its content.
     pub(super) fn of_file(metadata: &str, trace: &Trace) -> Self {
         let with = |content: &str| format!("file {metadata} {content}");
-        Self { exact: with(&trace.hash), meaning: trace.meaning.as_deref().map(with) }
+        let meaning = trace.meaning.as_deref().map(with);
+        Self { kind: EntryKind::File, exact: with(&trace.hash), meaning }
+    }
+
+    /// Of a folder.
+    pub(super) fn of_folder(metadata: &str) -> Self {
+        Self { kind: EntryKind::Folder, ..Self::of_other(format!("folder {metadata}")) }
     }
 
     /// Of anything else.
     pub(super) fn of_other(exact: String) -> Self {
-        Self { exact, meaning: None }
+        Self { kind: EntryKind::Other, exact, meaning: None }
     }
+}
+
+/// What an entry can be to later ones of an archive: folders hold them, and files can be linked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    File,
+    Folder,
+    Other,
 }
 
 impl StateHashes {
@@ -65,7 +80,7 @@ impl StateHashes {
     pub(super) fn of<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Facts)>) -> Self {
         let (mut exact, mut meaning) = (blake3::Hasher::new(), blake3::Hasher::new());
         for (path, facts) in entries {
-            let Facts { exact: same, meaning: alike } = facts;
+            let Facts { exact: same, meaning: alike, .. } = facts;
             for (hasher, fact) in [(&mut exact, same), (&mut meaning, alike.as_ref().unwrap_or(same))] {
                 hasher.update(path).update(b"\0").update(fact.as_bytes()).update(b"\n");
             }

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::entries::Names;
-use super::outline::{self, Facts, Outline, StateHashes, Trace};
+use super::outline::{self, EntryKind, Facts, Outline, StateHashes, Trace};
 use crate::sandbox::{Spool, Spooled};
 use tar::{Archive, Builder, EntryType, Header};
 
@@ -263,7 +263,7 @@ fn add_root(
         if place
             .ancestors()
             .skip(1)
-            .any(|above| out.state.get(above).is_some_and(|is| !is.exact.starts_with("folder")))
+            .any(|above| out.state.get(above).is_some_and(|is| is.kind != EntryKind::Folder))
         {
             out.dropped.push(&path, "below something that is no folder");
             continue;
@@ -317,7 +317,7 @@ fn add_root(
             EntryType::Directory => {
                 header.set_size(0);
                 out.files.0.append_data(&mut header, &place, std::io::empty()).map_err(damaged)?;
-                Facts::of_other(format!("folder {mode:o} {owner}"))
+                Facts::of_folder(&format!("{mode:o} {owner}"))
             }
             EntryType::Symlink => {
                 header.set_size(0);
@@ -329,7 +329,7 @@ fn add_root(
                 // A hard link to an earlier file of this archive; otherwise it is dropped.
                 let linked = plain(Path::new(OsStr::from_bytes(&link))).and_then(|target| {
                     let facts = out.state.get(&base.join(&target))?;
-                    facts.exact.starts_with("file").then(|| (target, facts.clone()))
+                    (facts.kind == EntryKind::File).then(|| (target, facts.clone()))
                 });
                 let Some((target, facts)) = linked else {
                     out.dropped.push(&path, "hard link to nothing in the archive");
