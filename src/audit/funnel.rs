@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::render::write_table;
 use crate::model::{AuthorStage, Band, BandRecord, StageVersion};
 
-/// Most lost drafts that the text names.
+/// Maximum number of lost drafts that the text names.
 const SHOWN_LOST: usize = 40;
 
 /// A blueprint that a model wrote.

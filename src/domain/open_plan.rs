@@ -11,8 +11,8 @@ use super::plan::{Candidate, Domains, Plan, candidates, plan, uniform, weighted}
 use super::{DomainSpec, Recipes, Specs};
 use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, Seed, TaskAuthor};
 
-/// Most draws of a cell. After that a cell that already has a recipe is accepted, because a domain
-/// may have no empty cell.
+/// Maximum number of draws of a cell. After that a cell that already has a recipe is accepted,
+/// because a domain may have no empty cell.
 const MAX_DRAWS: u32 = 64;
 /// Probability that a task has a second skill. Most requests are about one thing.
 const SECOND_SKILL: f64 = 0.5;

@@ -91,10 +91,11 @@ pub struct WrongDecl {
 }
 
 impl RecipeDecl {
-    /// Most skills of a recipe. A task with more exercises most of them only incidentally.
+    /// Maximum number of skills of a recipe. A task with more exercises most of them only
+    /// incidentally.
     pub const MOST_SKILLS: usize = 4;
 
-    /// Fewest known wrong solutions of a recipe. Fewer test the checks too weakly.
+    /// Minimum number of known wrong solutions of a recipe. Fewer test the checks too weakly.
     pub const FEWEST_WRONG: usize = 3;
 
     /// Parses the `recipe.toml` of `id`, and checks everything that does not need the domain.

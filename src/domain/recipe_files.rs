@@ -19,8 +19,8 @@ const NEEDED: [(&str, &str); 5] = [
 /// The file of the scripted expert. Its strings are templates, but the file itself is not.
 const EXPERT: &str = "expert.toml";
 
-/// Most characters of domain and recipe together. With two hyphens and a six-digit index, a task's
-/// name then has at most 64.
+/// Maximum number of characters of domain and recipe together. With two hyphens and a six-digit
+/// index, a task's name then has at most 64.
 const LONGEST_ID: usize = 56;
 
 /// Reports missing files, and wrong solutions that are not declared.

@@ -94,7 +94,7 @@ impl DomainSpec {
     /// The version of the format that this build reads.
     pub const VERSION: u32 = 1;
 
-    /// Fewest skills of a domain. With fewer, its tasks would repeat each other.
+    /// Minimum number of skills of a domain. With fewer, its tasks would repeat each other.
     pub const MIN_SKILLS: usize = 15;
 
     /// Limits of the domain's tasks, before a recipe overrides them.

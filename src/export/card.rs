@@ -189,7 +189,7 @@ struct Context<'a> {
     fewest_pairs: usize,
 }
 
-/// Most surviving mutants that the card names.
+/// Maximum number of surviving mutants that the card names.
 const MOST_SURVIVORS: usize = 20;
 
 #[derive(Serialize)]

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::actions::{actions, commands};
 use crate::model::{FileTree, Rollout};
 
-/// Fewest characters of a line that is compared. Shorter lines, e.g. `fi`, `done` or `import re`,
-/// occur in every program.
+/// Minimum number of characters of a line that is compared. Shorter lines, e.g. `fi`, `done` or
+/// `import re`, occur in every program.
 pub(super) const SHORTEST_LINE: usize = 12;
 
 /// The lines of a task's solutions that are long enough to be compared.

@@ -40,7 +40,7 @@ pub struct Bounds {
     pub batch: usize,
     /// Bytes after which a row group is closed. Readers load one row group at a time.
     pub row_group: usize,
-    /// Most bytes of a shard, unless a single row is larger.
+    /// Maximum bytes of a shard, unless a single row is larger.
     pub shard: usize,
 }
 

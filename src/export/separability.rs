@@ -14,12 +14,13 @@ use super::surface::{Feature, Values, values};
 /// e.g. one more check, are about that informative.
 pub const MOST_AUC: f64 = 0.65;
 
-/// Fewest pairs that a result is based on. With n pairs the standard error of an AUC is about √(1 /
-/// 6n), 0.09 for 20 pairs. So with 20 pairs, one meaningless feature in ten is beyond [`MOST_AUC`].
+/// Minimum number of pairs that a result is based on. With n pairs the standard error of an AUC is
+/// about √(1 / 6n), 0.09 for 20 pairs. So with 20 pairs, one meaningless feature in ten is beyond
+/// [`MOST_AUC`].
 pub const FEWEST_PAIRS: usize = 20;
 
-/// Most pairs that are measured, the first ones of an export. Here the standard error is 0.003, so
-/// more pairs would only take memory.
+/// Maximum number of pairs that are measured, the first ones of an export. Here the standard error
+/// is 0.003, so more pairs would only take memory.
 const MOST_PAIRS: usize = 20_000;
 
 /// The turns of a side that a feature is computed from.

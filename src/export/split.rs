@@ -13,7 +13,8 @@ pub const TEST: &str = "test";
 /// One in this many groups is held out, chosen by hash. A tenth of the data is usual.
 const HELD_OUT_ONE_IN: u64 = 10;
 
-/// Fewest groups of which some are held out. With four groups, one would be a quarter of the data.
+/// Minimum number of groups. With fewer, no group is held out: of four groups, one would be a
+/// quarter of the data.
 pub const FEWEST_GROUPS: usize = 5;
 
 /// Part of the hashed text. With this salt, two of the thirteen built-in recipes are held out, and

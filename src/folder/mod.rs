@@ -15,7 +15,7 @@ pub use walk::{Bounds, Clutter, Fault, Links, Listed, WalkError, is_clutter, sho
 
 use crate::model::{File, FileTree, RelPath};
 
-/// Most bytes of a file that people write, e.g. a manifest or settings.
+/// Maximum bytes of a file that people write, e.g. a manifest or settings.
 pub const LARGEST_TEXT: u64 = 4 << 20;
 
 /// Reads every file below `root`.

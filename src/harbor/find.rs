@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::folder::WalkError;
 
-/// Most nested folders that are searched. Tasks are often in folders of folders. Deeper nesting is
-/// probably a home directory.
+/// Maximum number of nested folders that are searched. Tasks are often in folders of folders.
+/// Deeper nesting is probably a home directory.
 const DEPTH: usize = 6;
 
 /// The tasks at and below a folder, and everything else there.

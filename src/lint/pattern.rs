@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::model::FileTree;
 
-/// Most findings per rule and file. More would repeat the same problem.
+/// Maximum number of findings per rule and file. More would repeat the same problem.
 pub(super) const MOST_IN_ONE_FILE: usize = 10;
 
 pub(super) struct Pattern {

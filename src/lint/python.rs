@@ -18,7 +18,8 @@ const FAILING_CALLS: [&str; 9] =
 /// Endings of names of functions that start a program.
 const STARTS_PROGRAM: [&str; 6] = ["run", "system", "popen", "Popen", "call", "check_output"];
 
-/// Most loops of a module that are examined. Each takes time in proportion to the module's length.
+/// Maximum number of loops of a module that are examined. Each takes time in proportion to the
+/// module's length.
 const MOST_LOOPS: usize = 500;
 
 /// A handler for one of these also catches failed assertions.

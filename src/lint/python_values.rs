@@ -16,13 +16,13 @@ pub(super) const COPY: char = '\u{E001}';
 /// Marks the content of a file, e.g. of `read_text("/app/x")`. The path follows.
 pub(super) const CONTENT: char = '\u{E002}';
 
-/// Most values of one expression that are tracked.
+/// Maximum number of values of one expression that are tracked.
 const MOST_VALUES: usize = 6;
-/// Most words of one list that are tracked.
+/// Maximum number of words of one list that are tracked.
 const MOST_WORDS: usize = 64;
-/// Most bytes of a text that are tracked.
+/// Maximum bytes of a text that are tracked.
 const MOST_BYTES: usize = 1 << 15;
-/// Deepest nesting of expressions that is followed.
+/// Maximum nesting of expressions that is followed.
 const DEPTH: u32 = 40;
 /// Passes over the module. Each pass carries a value through one more call or name.
 const PASSES: usize = 3;

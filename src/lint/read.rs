@@ -8,8 +8,8 @@ use super::{Finding, Parts, Rules, lint_files};
 use crate::folder::{WalkError, read_file};
 use crate::model::{File, FileTree, RelPath};
 
-/// Most files and bytes of a linted directory. If there are more, a finding says that the rest was
-/// left out.
+/// Maximum number of files and bytes of a linted directory. If there are more, a finding says that
+/// the rest was left out.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 256 << 20;
 const DEPTH: usize = 32;

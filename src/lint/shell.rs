@@ -10,9 +10,9 @@ use super::expand::Variables;
 use super::programs::{is_python, is_test_run, program};
 use crate::syntax::{Grammar, children, descendants, line, named_children, parse, text_of};
 
-/// Most nested shells that are followed, e.g. `bash -c "bash -c …"`.
+/// Maximum number of nested shells that are followed, e.g. `bash -c "bash -c …"`.
 const DEPTH: u32 = 3;
-/// Most redirections around a command that are tracked, e.g. of a subshell.
+/// Maximum number of redirections around a command that are tracked, e.g. of a subshell.
 const MOST_FILES: usize = 8;
 
 /// What the script does with a command's exit status.

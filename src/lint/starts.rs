@@ -6,7 +6,7 @@ use super::python_starts::starts_of_solver;
 use super::python_values::{CONTENT, COPY, UNKNOWN};
 use super::shell::{Command, commands};
 
-/// Most nested programs that are followed, e.g. `xargs bash -c "python3 …"`.
+/// Maximum number of nested programs that are followed, e.g. `xargs bash -c "python3 …"`.
 const DEPTH: u32 = 4;
 /// Programs that run code of a folder's project, e.g. `make -C /app`.
 const BUILDERS: [&str; 29] = [

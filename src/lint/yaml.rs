@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser};
 
-/// Deepest nesting in a text. Real compose files stay far below.
+/// Maximum nesting in a text. Real compose files stay far below.
 const DEPTH: usize = 64;
-/// Most levels of a value, including values behind aliases. Values are dropped by recursion, and
-/// any stack has room for this many.
+/// Maximum nesting of a value, including values behind aliases. Values are dropped by recursion,
+/// and any stack has room for this many.
 const LEVELS: usize = 512;
-/// Most merge keys (`<<`) inside merge keys that are followed.
+/// Maximum number of merge keys (`<<`) inside merge keys that are followed.
 const MERGES: usize = 3;
 
 /// A value and its position.

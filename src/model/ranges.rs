@@ -2,9 +2,9 @@
 
 use super::{Rollout, Tokens};
 
-/// Most tokens of one model call. Sums over a run stay far below 2⁶³.
+/// Maximum number of tokens of one model call. Sums over a run stay far below 2⁶³.
 pub const MOST_TOKENS: u64 = 1 << 40;
-/// Most attempts at one task. A larger number is not a real count.
+/// Maximum number of attempts at one task. A larger number is not a real count.
 pub const MOST_ATTEMPTS: u32 = 1_000_000;
 
 impl Rollout {

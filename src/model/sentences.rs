@@ -5,7 +5,8 @@ pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Most words of a bold text that counts as a heading. A longer one counts as a sentence.
+/// Maximum number of words of a bold text that counts as a heading. A longer one counts as a
+/// sentence.
 const HEADING_WORDS: usize = 4;
 
 /// The text of an instruction without headings and code blocks, with white space squeezed. Then its

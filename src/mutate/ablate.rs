@@ -7,8 +7,8 @@ use super::check::{Checker, MOST_BYTES, step};
 use super::edit::{line_of, quoted};
 use super::language::Language;
 
-/// Most characters of a statement that an author is shown. They are enough for a command of several
-/// lines. Heredocs are longer, but their beginning identifies them.
+/// Maximum number of characters of a statement that an author is shown. They are enough for a
+/// command of several lines. Heredocs are longer, but their beginning identifies them.
 const MOST_SHOWN: usize = 400;
 
 /// A script without one of its statements.

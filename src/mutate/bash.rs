@@ -45,7 +45,8 @@ const SOLUTION: &str = "/solution/";
 /// Redirection targets that discard output.
 const NOWHERE: [&str; 1] = ["/dev/null"];
 
-/// Most paths of a script that replace other paths. Each path is compared with all of them.
+/// Maximum number of paths of a script that replace other paths. Each path is compared with all of
+/// them.
 const MOST_PATHS: usize = 500;
 
 const FUNCTION: &str = "function_definition";

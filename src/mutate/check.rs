@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::edit::Edit;
 use super::language::Language;
 
-/// Most bytes of a text that is mutated. Longer texts are data, and their lines are alike.
+/// Maximum bytes of a text that is mutated. Longer texts are data, and their lines are alike.
 pub(super) const MOST_BYTES: usize = 128 << 10;
 
-/// Most bytes that are parsed to check the edits of one solution. They take some seconds. The
+/// Maximum bytes that are parsed to check the edits of one solution. They take some seconds. The
 /// reference of every recipe stays below.
 const MOST_PARSED: usize = 16 << 20;
 

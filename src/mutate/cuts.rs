@@ -6,7 +6,7 @@ use super::language::Language;
 use super::statement::changes_state;
 use crate::syntax::named_children;
 
-/// Most cuts per solution. More rarely find new weaknesses.
+/// Maximum number of cuts per solution. More rarely find new weaknesses.
 const MAX_CUTS: usize = 4;
 
 /// The beginning of a script.

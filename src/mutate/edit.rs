@@ -8,7 +8,7 @@ use super::check::cost;
 use super::language::Language;
 use super::operator::Operator;
 
-/// Most characters of code that a description quotes.
+/// Maximum number of characters of code that a description quotes.
 const QUOTED: usize = 40;
 
 /// A range of a text and its replacement.

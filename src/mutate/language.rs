@@ -6,12 +6,12 @@ use super::edit::Edit;
 use super::{bash, make, python, tokens};
 use crate::syntax::{Grammar, children, depth, parse};
 
-/// Greatest depth of a syntax tree that is walked. Walks are recursive, and texts are untrusted.
+/// Maximum depth of a syntax tree that is walked. Walks are recursive, and texts are untrusted.
 /// Programs by people are a tenth as deep.
 const MOST_NESTED: usize = 400;
 
-/// Most nested programs that are edited as programs. Deeper ones count as plain text. Each level is
-/// parsed again.
+/// Maximum number of nested programs that are edited as programs. Deeper ones count as plain text.
+/// Each level is parsed again.
 const MOST_EMBEDDED: usize = 3;
 
 /// How a text is mutated.

@@ -8,11 +8,11 @@ use super::language::Language;
 use super::operator::Operator;
 use crate::model::{File, FileTree, RelPath};
 
-/// Most mutants of a solution. If there are more, every n-th is kept. No time budget allows to try
-/// them all.
+/// Maximum number of mutants of a solution. If there are more, every n-th is kept. No time budget
+/// allows to try them all.
 const MOST_MUTANTS: usize = 2_000;
 
-/// Most bytes of all mutants together. Each is a whole solution, and all are in memory at once.
+/// Maximum bytes of all mutants together. Each is a whole solution, and all are in memory at once.
 const MOST_HELD: usize = 1 << 30;
 
 /// A solution with one mistake.

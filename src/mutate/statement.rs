@@ -10,7 +10,7 @@ const STATELESS: [&str; 27] = [
     "trap",
 ];
 
-/// Most nested calls of a script's own functions that are followed.
+/// Maximum number of nested calls of a script's own functions that are followed.
 const MAX_CALLS: u32 = 4;
 
 /// Redirection targets that discard output.

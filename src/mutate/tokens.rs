@@ -8,8 +8,8 @@ use super::edit::{Edit, quoted};
 use super::literal::{decimal_beside, integer_plus, word_beside};
 use super::operator::Operator;
 
-/// Most positions in data that are mutated, about. Lines of data are alike, so longer data is
-/// thinned out.
+/// Approximate maximum number of positions in data that are mutated. Lines of data are alike, so
+/// longer data is thinned out.
 const MOST_LINES: usize = 60;
 
 /// A number or a comparison outside of words. `=` alone is an assignment in most languages, so it

@@ -15,8 +15,8 @@ use crate::model::{File, Key, canonical_json};
 
 /// Folder of notes about work that has begun and is not committed.
 const NOTES: &str = "begun";
-/// Most bytes of a record. The longest records contain an imported rollout, whose file has at most
-/// half of this.
+/// Maximum bytes of a record. The longest records contain an imported rollout, whose file has at
+/// most half of this.
 const LARGEST_RECORD: u64 = 512 << 20;
 
 /// A pipeline stage. Raise `version` whenever the same input would give another result.

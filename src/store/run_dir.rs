@@ -14,7 +14,7 @@ use crate::model::{File, FileTree};
 /// Version of the folder's layout. Older layouts are readable, newer ones are refused.
 pub const RUN_FORMAT: u32 = 1;
 
-/// Most bytes of `run.json`.
+/// Maximum bytes of `run.json`.
 const LARGEST_INFO: u64 = 64 << 10;
 
 /// Folders that a folder without `run.json` may contain: leftovers of a killed first start, and

@@ -26,7 +26,7 @@ use crate::folder::read_file;
 use crate::model::{CallDetail, File, FileTree, Key, RelPath, Rollout};
 use crate::store::{StoreError, publish_file, publish_tree, remove_published};
 
-/// Most bytes that are read of a job's file. `result.json` lists every trial.
+/// Maximum bytes that are read of a job's file. `result.json` lists every trial.
 const LARGEST: u64 = 256 << 20;
 
 /// A rollout, with the other data of a trial's folder.

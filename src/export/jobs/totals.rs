@@ -27,7 +27,7 @@ pub(super) struct JobTotals {
     /// JSON texts, so that equal values appear once.
     agents: BTreeSet<String>,
     tasks: BTreeSet<String>,
-    /// Most attempts of one agent at one task.
+    /// Maximum number of attempts of one agent at one task.
     attempts: usize,
 }
 

@@ -5,12 +5,12 @@ use serde::Serialize;
 use crate::export::actions::same_observation;
 use crate::model::{ForkPoint, Rollout};
 
-/// Fewest turns that both sides of a fork share. All rollouts of a task start in the same state, so
-/// without a shared turn that is nothing special.
+/// Minimum number of turns that both sides of a fork share. All rollouts of a task start in the
+/// same state, so without a shared turn that is nothing special.
 const LEAST_SHARED_TURNS: usize = 1;
 
-/// Most failed checks of a near miss, as a share of all checks. At least one may fail. Most tasks
-/// have 5 to 12 checks, so it is 1 to 3 of them.
+/// Maximum share of failed checks in a near miss. One check may always fail. Most tasks have 5 to
+/// 12 checks, so it is 1 to 3 of them.
 pub const NEAR_MISS_FAILED: f64 = 0.25;
 
 /// How the sides of a pair are related. The most instructive relation comes first.

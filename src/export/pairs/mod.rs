@@ -21,13 +21,15 @@ pub struct PairPolicy {
     pub name: String,
     /// The reward that is compared.
     pub reward: RewardKind,
-    /// Least difference of the two rewards. Even with 0 the chosen reward must be strictly greater.
+    /// Minimum difference of the two rewards. Even with 0 the chosen reward must be strictly
+    /// greater.
     pub min_margin: f64,
     pub max_pairs_per_task: usize,
-    /// Most pairs with the same rejected rollout. Their chosen sides ran different commands.
+    /// Maximum number of pairs with the same rejected rollout. Their chosen sides ran different
+    /// commands.
     pub max_pairs_per_loser: usize,
-    /// Most turns of the longer side, as a multiple of the shorter side's. So length does not tell
-    /// the sides apart.
+    /// Maximum ratio of the longer side's turns to the shorter side's. So length does not tell the
+    /// sides apart.
     pub max_turn_ratio: f64,
     pub looping: Looping,
     pub prefer: Preference,

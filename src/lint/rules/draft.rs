@@ -4,12 +4,12 @@ use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 use crate::model::TaskAuthor;
 
-/// Fewest checks in a recipe's task. With fewer, step scores hardly differ.
+/// Minimum number of checks in a recipe's task. With fewer, step scores hardly differ.
 const MIN_CHECKS: usize = 8;
-/// Fewest checks in a task by a model. It can be smaller, because violations of every clause show
-/// what the checks notice.
+/// Minimum number of checks in a task by a model. It can be smaller, because violations of every
+/// clause show what the checks notice.
 const MIN_CHECKS_OF_MODEL: usize = 4;
-/// Fewest known wrong solutions of a recipe.
+/// Minimum number of known wrong solutions of a recipe.
 const MIN_WRONG: usize = 3;
 
 pub(in crate::lint) fn few_checks(subject: &Subject<'_>) -> Vec<RuleMatch> {

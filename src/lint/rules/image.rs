@@ -7,7 +7,7 @@ use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::syntax::dockerfile::{Instruction, instructions};
 
 pub(super) const DOCKERFILE: &str = "environment/Dockerfile";
-/// Fewest bytes of files that are compared. Shorter files may be equal by chance.
+/// Minimum bytes of files that are compared. Shorter files may be equal by chance.
 const TELLING_BYTES: usize = 64;
 
 /// Every Dockerfile of the task: its path and its instructions.

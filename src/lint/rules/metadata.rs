@@ -7,7 +7,7 @@ use crate::lint::subject::Subject;
 
 /// Terminal-Bench 3 accepts no task that runs longer than this: five hours, in seconds.
 const LONGEST_SECONDS: f64 = 18_000.0;
-/// Most words of a task's name in Terminal-Bench 3.
+/// Maximum number of words of a task's name in Terminal-Bench 3.
 const SLUG_WORDS: usize = 3;
 /// Metadata that Terminal-Bench 3 requires.
 const FIELDS: [&str; 7] = [

@@ -9,8 +9,8 @@ use crate::lint::python::{Assertion, Function, module};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 
-/// Fewest assertions of a task. With fewer, an almost correct solution cannot be told from a
-/// correct one.
+/// Minimum number of assertions of a task. With fewer, an almost correct solution cannot be told
+/// from a correct one.
 const FEW: usize = 3;
 
 fn checks(text: &str) -> Vec<Function<'_>> {
