@@ -42,7 +42,7 @@ fn any() -> Applies {
 }
 
 impl VariantsDecl {
-    /// Checks everything that the declaration alone shows.
+    /// Problems that are visible without the recipe's files and the common variants.
     pub(super) fn check(&self, source: &Source<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (name, reason) in &self.exclude {

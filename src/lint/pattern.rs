@@ -19,7 +19,7 @@ enum Compiled {
     Require(Regex),
 }
 
-/// What a pattern demands of a text.
+/// Whether a pattern must or must not occur in a text.
 pub(super) enum Wanted<'a> {
     /// It must not occur, except in comments.
     Forbid(&'a str),

@@ -148,7 +148,7 @@ mod tests {
             (Language::Python, "x = [1, 2]\n", true),
             (Language::Python, "x = [1, 2\n", false),
             (Language::Data, "]]", true),
-            // Deeper than any stack.
+            // A recursive walk of these texts would overflow any stack.
             (Language::Python, &"(".repeat(20_000), false),
             (Language::Bash, &"(".repeat(20_000), false),
         ] {

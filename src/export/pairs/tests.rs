@@ -54,7 +54,7 @@ fn the_default_policy() {
     check(&policy, &[(5, 8, No), (11, 4, No)], &[(0, 1)]);
     check(&policy, &[(5, 8, No), (12, 4, No)], &[]);
     check(&policy, &[(12, 8, No), (5, 4, No)], &[]);
-    // Between equal rewards the more even lengths win.
+    // Among pairs with equal rewards, the pair with more similar lengths comes first.
     check(&policy, &[(5, 8, No), (9, 4, No), (6, 4, No)], &[(0, 2), (0, 1)]);
     // A loop is on neither side.
     check(&policy, &[(5, 8, No), (5, 4, Loops)], &[]);

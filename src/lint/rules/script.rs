@@ -120,7 +120,7 @@ fn asks_pipestatus(subject: &Subject<'_>, path: &str) -> bool {
     subject.files.text(path).is_some_and(|text| text.contains("PIPESTATUS"))
 }
 
-/// D-16: a test run whose failure nothing notices.
+/// D-16: reports a test run whose failure nothing notices.
 pub(in crate::lint) fn fail_open(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
     if written_by_tests(subject) {

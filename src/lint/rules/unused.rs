@@ -8,7 +8,7 @@ use crate::lint::shell::commands;
 use crate::lint::subject::Subject;
 use crate::syntax::dockerfile::instructions;
 
-/// An image's CMD or ENTRYPOINT. Harbor and termsmith replace it by a command that waits.
+/// Reports an image's CMD. Harbor and termsmith replace it by a command that waits.
 pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
     const IDLE: [&str; 20] = [
         "bash", "sh", "zsh", "dash", "fish", "ash", "sleep", "tail", "python", "python3", "true", "cat",
@@ -37,7 +37,7 @@ pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
     vec![RuleMatch::at(DOCKERFILE, command.line, message)]
 }
 
-/// `task.toml` names an image, although there is a Dockerfile.
+/// Reports an image in `task.toml` if there is a Dockerfile too.
 pub(in crate::lint) fn image_and_dockerfile(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let image = |environment: Option<&Environment>| environment?.docker_image.clone();
     let rows = [
@@ -61,7 +61,7 @@ pub(in crate::lint) fn image_and_dockerfile(subject: &Subject<'_>) -> Vec<RuleMa
     matches
 }
 
-/// Compose files with names that Harbor does not read.
+/// Reports compose files with names that Harbor does not read.
 pub(in crate::lint) fn compose_name(subject: &Subject<'_>) -> Vec<RuleMatch> {
     const OTHERS: [&str; 3] = ["docker-compose.yml", "compose.yaml", "compose.yml"];
     let mut matches = Vec::new();
