@@ -26,8 +26,8 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records, and the folder of the texts.
 const NAME: &str = "bash";
-/// Calls of a message that are run. Messages of models have one to ten. A run that stops waits for
-/// all of them.
+/// Maximum number of calls in a message that are run. Messages of models have one to ten. A run
+/// that stops waits for all of them.
 const MAX_CALLS: usize = 32;
 /// The name of the tool.
 pub(super) const TOOL: &str = "bash";

@@ -170,7 +170,7 @@ impl Listener {
     }
 }
 
-/// Does the same with a socket of either kind.
+/// Evaluates an expression with the inner socket, of either kind.
 macro_rules! either {
     ($socket:expr, $inner:ident => $do:expr) => {
         match $socket {

@@ -91,7 +91,7 @@ mod tests {
         check(&[good, bad, bad, bad, bad, good], &[1, 2, 3, 4]);
         // Another command ends the sequence.
         check(&[bad, bad, good, bad], &[]);
-        // Repeated success is no loop, but polling or another look.
+        // Repeated success is no loop: it may poll, or look again.
         check(&[good, good, good], &[]);
         check(&[("sleep 5; curl -s localhost:80", Exited(7), ""); 3], &[]);
         // With another output or status, something has changed.

@@ -87,8 +87,8 @@ async fn no_key_is_sent_where_none_is_configured_and_a_missing_one_is_named() {
     }
 }
 
-/// A reply is committed, recorded and replayed as it came, but without the key. Short keys are
-/// words, and words stay.
+/// A reply is committed, recorded and replayed as it came, but without the key. A short key may be
+/// an ordinary word, so it stays.
 #[tokio::test]
 async fn a_stored_reply_does_not_contain_the_key() {
     let escaped: String = KEY.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
