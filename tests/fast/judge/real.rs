@@ -1,6 +1,6 @@
 //! Scores of a real model as judge. Run it with
-//! `TERMSMITH_JUDGE_SETTINGS=termsmith.toml cargo test --test fast judge::real -- --ignored --nocapture`.
-//! `TERMSMITH_JUDGE_EVERY=6` takes every sixth trajectory.
+//! `cargo test --test fast judge::real -- --ignored --nocapture`. `TERMSMITH_JUDGE_SETTINGS` is the
+//! path of a termsmith.toml. `TERMSMITH_JUDGE_EVERY=6` takes every sixth trajectory.
 
 use std::collections::BTreeSet;
 use std::path::Path;
