@@ -15,9 +15,9 @@ use termsmith::agent::{
 };
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
-use termsmith::model::{Arm, Assume, End, FileTree, Limits, ModelActor, Profile, TaskName};
+use termsmith::model::{Arm, Assume, End, Limits, ModelActor, Profile, TaskName};
 use termsmith::pipeline::PipelineAssets;
-use termsmith::rollout::{AgentConfig, Evaluation, Overflow, PreparedTask, attempt};
+use termsmith::rollout::{AgentConfig, Overflow, PreparedTask, attempt};
 use termsmith::sandbox::{Image, LaunchSpec, Network, process_engine};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, HashedTask, Slots, TrialRunner};
@@ -216,11 +216,8 @@ async fn episode(
         name: TaskName::parse(format!("bench-{round}"))?,
         instruction: "Do nothing.",
         task_digest: None,
-        environment_digest: Some(hashed.environment_digest.clone()),
-        identity: hashed.identity.clone(),
         edition: 0,
-        evaluation: Evaluation::CleanRoom(hashed),
-        tests: &FileTree::default(),
+        target: hashed,
     };
     let agent_config = AgentConfig {
         scaffold: load(&Assets::embedded())?,

@@ -5,9 +5,9 @@ use std::time::Instant;
 use anyhow::ensure;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use termsmith::model::{Rigor, Verdict};
-use termsmith::screen::{Extent, screen};
+use termsmith::screen::{Extent, Material, Only, screen};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, Slots, TrialRunner, run_trial};
+use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, Images, Slots, TrialRunner, run_trial};
 use tokio_util::sync::CancellationToken;
 
 use crate::BenchContext;
@@ -107,8 +107,8 @@ async fn trial(context: &BenchContext, agent: Agent) -> anyhow::Result<()> {
     };
     let trial = run_trial(
         &context.engine,
-        &context.fixture.image,
-        task,
+        &Images::from(context.fixture.image.clone()),
+        &HashedTask::new(task, context.fixture.environment_digest.clone())?,
         act,
         Condition::Ordinary,
         &CancellationToken::new(),
@@ -129,16 +129,9 @@ async fn standard(context: &BenchContext) -> anyhow::Result<f64> {
     let hashed = HashedTask::new(&fixture.draft.task, fixture.environment_digest.clone())?;
     let started = Instant::now();
     let (suite, findings) = (&fixture.suite, &[]);
-    let screening = screen(
-        &runner,
-        suite,
-        &fixture.draft,
-        &hashed,
-        &fixture.directory,
-        findings,
-        Extent::of(Rigor::Standard),
-    )
-    .await?;
+    let material = Material::of_draft(&fixture.draft, &hashed, &fixture.directory);
+    let extent = Extent::of(Rigor::Standard);
+    let screening = screen(&runner, suite, &material, findings, extent, &Only::All).await?;
     if let Some(engine) = engine.connected() {
         engine.close().await;
     }

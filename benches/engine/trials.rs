@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use futures_util::future::try_join_all;
-use termsmith::verify::{Act, Condition, run_trial};
+use termsmith::verify::{Act, Condition, HashedTask, Images, run_trial};
 use tokio_util::sync::CancellationToken;
 
 use crate::BenchContext;
@@ -136,8 +136,8 @@ async fn trial(context: &BenchContext) -> anyhow::Result<()> {
     let task = &context.fixture.draft.task;
     let trial = run_trial(
         &context.engine,
-        &context.fixture.image,
-        task,
+        &Images::from(context.fixture.image.clone()),
+        &HashedTask::new(task, context.fixture.environment_digest.clone())?,
         Act::Solve(&task.solution),
         Condition::Ordinary,
         &CancellationToken::new(),

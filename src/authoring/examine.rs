@@ -12,9 +12,9 @@ use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     AuthorStage, Certificate, CheckId, ClauseError, Draft, FileTree, Outcome, ShellOutcome, Task,
-    WrongSolution, task_digest,
+    WrongSolution,
 };
-use crate::screen::{Ends, Extent, Only, Ours, screen_ours};
+use crate::screen::{Ends, Extent, Material, Only, screen};
 use crate::verify::{Act, Condition, HashedTask, Outline, TrialLog, TrialRecord};
 
 /// Bytes of an output that a model is shown: its end, where errors are.
@@ -135,13 +135,8 @@ async fn certificate(
     let directory = write_task(&draft.task, &Publication::default())?;
     let findings = lint_draft(context.rules, &directory, &draft);
     let extent = Extent { ends: Ends::Rejected, ..Extent::of(context.rigor) };
-    let ours = Ours {
-        draft: Some(&draft),
-        clauses: &draft.clauses,
-        hashed: &hashed,
-        digest: task_digest(&directory),
-    };
-    let screening = screen_ours(context.runner, context.suite, &ours, &findings, extent, only).await?;
+    let material = Material::of_draft(&draft, &hashed, &directory);
+    let screening = screen(context.runner, context.suite, &material, &findings, extent, only).await?;
     let (certificate, _) = screening.conclusive()?;
     Ok(certificate)
 }

@@ -64,7 +64,7 @@ async fn read(
 ) -> Result<Result<Made, String>, NoVerdict> {
     let image = context.runner.image(hashed).await?;
     let engine = context.runner.engine.get().await?;
-    let sandbox = engine.launch(&solver_container(&image, hashed.task)).await?;
+    let sandbox = engine.launch(&solver_container(&image, &hashed.task)).await?;
     let lost = |error| NoVerdict::Sandbox { phase: Phase::Prepare, error };
     let mut pack = Process::new("/bin/bash").args(["-c", SCRIPT, "made", OUT]);
     pack.timeout = PACKING;

@@ -16,7 +16,7 @@ use crate::agent::read_block;
 use crate::model::{Assume, AuthorStage, Blame, File, FileTree, ShellOutcome};
 use crate::sandbox::{ExecLimit, Sandbox};
 use crate::store::{Stage, key};
-use crate::verify::{HashedTask, NoVerdict, Phase, TrialError, solver_container};
+use crate::verify::{Act, HashedTask, NoVerdict, Phase, TrialError, solver_container};
 
 /// Commands that a stage's model ran, `store/stage_shell/…`.
 pub const STAGE_SHELL: Stage = Stage { name: "stage_shell", version: 1 };
@@ -166,7 +166,7 @@ impl StageShell {
                     }
                 }
             },
-            async || runner.control(hashed).await,
+            async |_| runner.control(hashed, Act::Idle).await,
         );
         let (turn, output, sandbox) = ended.await.map_err(TrialError::from)?;
         self.sandbox = sandbox;
@@ -184,7 +184,7 @@ async fn ready(
     let runner = context.runner;
     let image = runner.image(hashed).await?;
     let engine = runner.engine.get().await?;
-    let sandbox = engine.launch(&solver_container(&image, hashed.task)).await?;
+    let sandbox = engine.launch(&solver_container(&image, &hashed.task)).await?;
     let prepare = |error| NoVerdict::Sandbox { phase: Phase::Prepare, error };
     sandbox.put_tree(TESTS, uploads).await.map_err(prepare)?;
     for command in before {

@@ -14,11 +14,11 @@ use super::{say, tty};
 use crate::author::AuthorAssets;
 use crate::folder::{Bounds, read_named_by_user, read_tree};
 use crate::harbor::{IntoTaskError, read_task};
-use crate::model::{
-    EnvironmentDigest, File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest,
+use crate::model::{Assume, File, FileTree, Outcome as Verdicts, RelPath, Verdict, environment_digest};
+use crate::sandbox::{Engine, ImageError, ImageSpec, LaunchSpec};
+use crate::verify::{
+    Act, Condition, HashedTask, Images, JudgedSteps, Keep, Target as _, TrialContext, VerifierLog, run_trial,
 };
-use crate::sandbox::{Engine, Image, ImageError, ImageSpec, LaunchSpec};
-use crate::verify::{Act, Condition, Images, TrialContext, VerifierLog, judge, run_trial, solver_container};
 
 /// What runs a solution, as in Harbor's task directories.
 const SCRIPT: &str = "solve.sh";
@@ -27,18 +27,16 @@ const SCRIPT: &str = "solve.sh";
 const SOLUTION_BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
 
 pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
-    let (task, digest) = load(config, &args.task)?;
+    let hashed = load(config, &args.task)?;
     let given = args.solution.as_deref().map(solution).transpose()?;
-    let files = given.as_ref().map_or_else(|| task.solution.clone(), |given| given.files.clone());
+    let files = given.as_ref().map_or_else(|| hashed.task.solution.clone(), |given| given.files.clone());
     let act = if args.nothing { Act::Nothing } else { Act::Solve(&files) };
     let trial = runtime()?.block_on(async {
         let engine = config.engine.connect().await?;
         let trial = async {
-            let image = image(&engine, &task, &digest).await?;
-            Ok::<_, Failure>(
-                run_trial(&engine, &image, &task, act, Condition::Ordinary, &CancellationToken::new())
-                    .await?,
-            )
+            let images = images(&engine, &hashed).await?;
+            let never = CancellationToken::new();
+            Ok::<_, Failure>(run_trial(&engine, &images, &hashed, act, Condition::Ordinary, &never).await?)
         }
         .await;
         engine.close().await;
@@ -100,35 +98,35 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 pub(super) fn try_task(config: &Config, args: &TryArgs) -> Outcome {
-    let (task, digest) = load(config, &args.task)?;
+    let hashed = load(config, &args.task)?;
     let (verdict, log) = runtime()?.block_on(async {
         let engine = config.engine.connect().await?;
-        let tried = attempt(&engine, &task, &digest).await;
+        let tried = attempt(&engine, &hashed).await;
         engine.close().await;
         tried
     })?;
     report(config, &verdict, &log)
 }
 
-async fn attempt(
-    engine: &Engine,
-    task: &Task,
-    digest: &EnvironmentDigest,
-) -> Result<(Verdict, VerifierLog), Failure> {
-    let image = image(engine, task, digest).await?;
-    let sandbox = engine.launch(&LaunchSpec { purpose: "try", ..solver_container(&image, task) }).await?;
+async fn attempt(engine: &Engine, hashed: &HashedTask<'_>) -> Result<(Verdict, VerifierLog), Failure> {
+    let images = images(engine, hashed).await?;
+    let context = TrialContext::new(engine, &images, hashed, Condition::Ordinary).await?;
+    let sandbox = engine.launch(&LaunchSpec { purpose: "try", ..hashed.solver(&context) }).await?;
+    let task = &hashed.task;
     say::note(format!(
         "{}\n{}\n\nThis is the task's sandbox. Leave with `exit` or Ctrl-D to have your work judged.\n",
         task.title, task.instruction
     ));
     tty::attach(&sandbox, task.subject.workdir()).await?;
     say::note("judging …");
-    let judged = judge(TrialContext::new(engine, &Images::from(image)), task, sandbox).await?;
-    Ok((judged.verdict, judged.log))
+    let mut judged = JudgedSteps::default();
+    judged.add(hashed.judge(&context, 0, sandbox, Keep::Nothing).await);
+    let verdict = judged.verdict(hashed, Assume::Nothing)?;
+    Ok((verdict, judged.log))
 }
 
 /// Reads a task directory of termsmith's own, and computes its environment's digest.
-fn load(config: &Config, dir: &Path) -> Result<(Task, EnvironmentDigest), Failure> {
+fn load(config: &Config, dir: &Path) -> Result<HashedTask<'static>, Failure> {
     paths::check(dir, Expected::TaskDirectory)?;
     let task = read_task(dir)?.into_task().map_err(|error| {
         let message = format!("`{}`: {error}", dir.display());
@@ -143,13 +141,14 @@ fn load(config: &Config, dir: &Path) -> Result<(Task, EnvironmentDigest), Failur
     let kit = AuthorAssets::load(&config.assets()?)?;
     let base = kit.base(&task.base).unwrap_or_default();
     let digest = environment_digest(&task.environment, base);
-    Ok((task, digest))
+    Ok(HashedTask::owned(task, digest)?)
 }
 
-async fn image(engine: &Engine, task: &Task, digest: &EnvironmentDigest) -> Result<Image, Failure> {
+async fn images(engine: &Engine, hashed: &HashedTask<'_>) -> Result<Images, Failure> {
+    let HashedTask { task, environment_digest: digest, .. } = hashed;
     let timeout = std::time::Duration::from_secs(task.limits.build_timeout_sec.into());
     let spec = ImageSpec { digest: digest.as_str(), context: &task.environment, timeout };
-    engine.ensure_image(&spec).await.map_err(|error| match error {
+    engine.ensure_image(&spec).await.map(Images::from).map_err(|error| match error {
         ImageError::Engine(error) => error.into(),
         bad => Failure::new(Status::BadInput, bad),
     })

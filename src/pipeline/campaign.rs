@@ -246,8 +246,7 @@ async fn attempted(
         return Err(Fault::Drained.into());
     }
     let ready = cell.get_or_try_init(|| Box::pin(prepare(runner, assets, dir))).await?;
-    let hashed = ready.hashed().map_err(Fault::from)?;
-    let mut prepared = hashed.prepared();
+    let mut prepared = ready.prepared();
     if let Some(trial) = options.trial {
         prepared.further.iter_mut().for_each(|step| step.total = trial);
     }
@@ -255,7 +254,7 @@ async fn attempted(
     let _turn = tokio::select! {
         biased;
         () = runner.drain.cancelled() => return Err(Fault::Drained.into()),
-        turn = shared.turns.take(&prepared.identity, number) => turn,
+        turn = shared.turns.take(prepared.target.identity(), number) => turn,
     };
     let began = Instant::now();
     let _place = tokio::select! {
@@ -372,7 +371,7 @@ async fn forked(
     let fork = settled(
         runner.retries(),
         async |_| fork(runner, prepared, agent_config, &parent, options.fork_at).await,
-        async || Control::Lost,
+        async |_| Control::Lost,
     )
     .await
     .map_err(Fault::from)?;

@@ -15,8 +15,8 @@ use crate::harbor::{
 };
 use crate::lint::lint_task;
 use crate::model::{Clauses, environment_digest};
-use crate::screen::{Extent, Only, Ours, Screening, Theirs, screen_in_place, screen_ours};
-use crate::verify::{Foreign, HashedTask, TrialError, TrialRunner};
+use crate::screen::{Extent, Material, Only, Screening, screen};
+use crate::verify::{Foreign, HashedTask, Target, TrialError, TrialRunner};
 
 /// How our own tasks are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,24 +101,25 @@ impl Examination<'_> {
                 Err(why) => return Ok(Examined::Unsupported(why)),
             }
         }
-        let suite = &assets.suite;
-        let screening = match ours(&directory, verifier_mode) {
+        let target: Box<dyn Target> = match ours(&directory, verifier_mode) {
             Some(task) => {
                 let base = assets.kit.base(&task.base).unwrap_or_default();
                 let digest = environment_digest(&task.environment, base);
-                let hashed = HashedTask::new(&task, digest).map_err(Fault::from)?;
-                let ours =
-                    Ours { draft: None, clauses: &clauses, hashed: &hashed, digest: directory.digest() };
-                screen_ours(runner, suite, &ours, &findings, extent, only).await
+                Box::new(HashedTask::owned(task, digest).map_err(Fault::from)?)
             }
             None => match Foreign::new(&declaring(directory.clone(), verifier_mode)?) {
-                Ok(task) => {
-                    let theirs = Theirs { directory: &directory, task: &task, clauses: &clauses };
-                    screen_in_place(runner, suite, theirs, &findings, extent, only).await
-                }
+                Ok(task) => Box::new(task),
                 Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
             },
         };
+        let material = Material {
+            task: &*target,
+            digest: directory.digest(),
+            instruction: directory.instruction().unwrap_or_default(),
+            clauses: &clauses,
+            draft: None,
+        };
+        let screening = screen(runner, &assets.suite, &material, &findings, extent, only).await;
         let mut screening = match screening {
             Ok(screening) => Box::new(screening),
             Err(TrialError::Unsupported(why)) => return Ok(Examined::Unsupported(why.to_string())),
@@ -136,9 +137,8 @@ impl Examination<'_> {
                     return Ok(Examined::Unsupported(other.to_string()));
                 }
             };
-            let hashed = ready.hashed().map_err(Fault::from)?;
             let blind = Blind { model, assets };
-            add_blind_rows(runner, assets, blind, &hashed.prepared(), &mut screening.certificate).await?;
+            add_blind_rows(runner, assets, blind, &ready.prepared(), &mut screening.certificate).await?;
         }
         Ok(Examined::Screened { screening, written })
     }

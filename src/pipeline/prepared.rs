@@ -1,5 +1,6 @@
 //! Task directories prepared for agents: read, built, with classified checks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,12 +10,12 @@ use super::error::Fault;
 use crate::harbor::{HarborTask, ReadError, read_certificate, read_task};
 use crate::judge::JudgeError;
 use crate::model::{
-    Certificate, Check, CheckClass, Difficulty, EnvironmentDigest, FileTree, Key, Limits, Task, TaskDigest,
+    Certificate, Check, CheckClass, CheckId, Difficulty, EnvironmentDigest, Key, Limits, TaskDigest,
     TaskMetadata, TaskName, Verdict, environment_digest,
 };
-use crate::rollout::{Evaluation, FurtherStep, PreparedTask};
+use crate::rollout::{FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Act, Condition, Foreign, HashedTask, Images, TrialError, TrialRunner, tests_of};
+use crate::verify::{Act, Condition, Foreign, HashedTask, Target, TrialError, TrialRunner};
 
 /// Bump when the same directory would be prepared differently.
 pub const PREPARED: Stage = Stage { name: "prepared", version: 2 };
@@ -41,14 +42,7 @@ pub struct Ready {
     pub limits: Limits,
     /// The certificate beside the directory, if termsmith wrote one.
     pub certified: Option<Certificate>,
-    kind: Kind,
-    tests: FileTree,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Ours { task: Box<Task>, environment_digest: EnvironmentDigest },
-    Foreign { task: Box<Foreign>, images: Images },
+    target: Box<dyn Target>,
 }
 
 /// Why a directory could not be prepared.
@@ -86,135 +80,64 @@ pub async fn prepare(
         instruction.ok_or_else(|| unsupported("it has no instruction.md".to_owned()))?.to_owned();
     let known =
         certified.as_ref().map(|certificate| certificate.checks.clone()).filter(|checks| !checks.is_empty());
-    let (kind, checks, metadata, name, limits, environment, tests) = match directory.clone().into_task() {
+    let (target, metadata): (Box<dyn Target>, _) = match directory.clone().into_task() {
         Ok(task) => {
             let base = assets.kit.base(&task.base).unwrap_or_default();
             let environment = environment_digest(&task.environment, base);
-            let hashed = HashedTask::new(&task, environment.clone()).map_err(Fault::from)?;
-            if let Err(log) = runner.build(&hashed).await.map_err(Fault::from)? {
-                return Err(unsupported(format!("its image does not build: {log}")));
-            }
-            let checks = match known {
-                Some(checks) => checks,
-                None => {
-                    let trial = runner.trial(&hashed, Act::Nothing, Condition::Ordinary, 0).await;
-                    classes(&trial.map_err(Fault::from)?.0.verdict, |id| {
-                        task.weights.get(id).copied().unwrap_or(1.0)
-                    })
-                }
-            };
-            let (metadata, name, limits) =
-                (TaskMetadata::from(&task.blueprint), task.name.clone(), task.limits.clone());
-            let tests = task.tests.clone();
-            let kind = Kind::Ours { task: Box::new(task), environment_digest: environment.clone() };
-            (kind, checks, metadata, name, limits, environment, tests)
+            let metadata = TaskMetadata::from(&task.blueprint);
+            (Box::new(HashedTask::owned(task, environment).map_err(Fault::from)?), metadata)
         }
         Err(_) => {
             let task = Foreign::new(&directory).map_err(|error| unsupported(error.to_string()))?;
-            let tests = tests_of(&task);
-            let images = match runner.foreign_images(&task, &tests).await {
-                Err(TrialError::Unsupported(why)) => return Err(unsupported(why.to_string())),
-                images => images.map_err(Fault::from)?,
-            };
-            let images = images.map_err(|log| unsupported(format!("its image does not build: {log}")))?;
-            let checks = match known {
-                Some(checks) => checks,
-                None => {
-                    let trial =
-                        runner.trial_in_place(&task, &images, Act::Nothing, Condition::Ordinary, 0).await;
-                    classes(&trial.map_err(Fault::from)?.0.verdict, |_| 1.0)
-                }
-            };
-            let metadata = metadata_of(&directory);
-            let (name, mut limits) = (
-                TaskName::parse(task.name.as_str()).map_err(|error| unsupported(error.to_string()))?,
-                task.limits.clone(),
-            );
-            if let [first, _, ..] = task.steps.as_slice() {
-                limits.agent_timeout_sec =
-                    first.agent_timeout.as_secs().try_into().unwrap_or(limits.agent_timeout_sec);
-            }
-            let environment = task.environment_digest.clone();
-            (
-                Kind::Foreign { task: Box::new(task), images },
-                checks,
-                metadata,
-                name,
-                limits,
-                environment,
-                tests,
-            )
+            (Box::new(task), metadata_of(&directory))
         }
     };
+    match target.build(runner).await {
+        Ok(Ok(())) => {}
+        Ok(Err(log)) => return Err(unsupported(format!("its image does not build: {log}"))),
+        Err(TrialError::Unsupported(why)) => return Err(unsupported(why.to_string())),
+        Err(error) => return Err(Fault::from(error).into()),
+    }
+    let checks = match known {
+        Some(checks) => checks,
+        None => {
+            let trial = runner.trial(&*target, Act::Nothing, Condition::Ordinary, 0).await;
+            classes(&trial.map_err(Fault::from)?.0.verdict, target.weights())
+        }
+    };
+    let mut limits = target.limits().clone();
+    if let [first, _, ..] = target.steps().as_slice() {
+        limits.agent_timeout_sec = first.timeout.as_secs().try_into().unwrap_or(limits.agent_timeout_sec);
+    }
     let record = PreparedRecord {
-        task: name,
+        task: TaskName::parse(target.name()).map_err(|error| unsupported(error.to_string()))?,
         task_digest: Some(task_digest),
-        environment_digest: Some(environment),
+        environment_digest: Some(target.environment_digest().clone()),
         metadata,
         checks,
     };
     let key = key(PREPARED, &record).map_err(Fault::from)?;
     commit(runner.store, &key, &record).map_err(Fault::from)?;
-    Ok(Ready { dir: dir.to_owned(), key, record, instruction, limits, certified, kind, tests })
+    Ok(Ready { dir: dir.to_owned(), key, record, instruction, limits, certified, target })
 }
 
 impl Ready {
-    /// Adds the digests that the task's records are keyed by.
-    pub fn hashed(&self) -> Result<HashedReady<'_>, StoreError> {
-        let kind = match &self.kind {
-            Kind::Ours { task, environment_digest } => {
-                HashedKind::Ours(HashedTask::new(task, environment_digest.clone())?)
-            }
-            Kind::Foreign { task, images } => HashedKind::Foreign { task, images },
-        };
-        Ok(HashedReady { ready: self, kind })
-    }
-
-    /// The steps after the first.
-    fn further(&self) -> Vec<FurtherStep<'_>> {
-        let Kind::Foreign { task, .. } = &self.kind else { return Vec::new() };
-        let further = task.steps.iter().skip(1).map(|step| FurtherStep {
-            name: &step.name,
-            instruction: &step.instruction,
-            total: step.agent_timeout,
-        });
-        further.collect()
-    }
-}
-
-/// A prepared task with its digests.
-#[derive(Debug)]
-pub struct HashedReady<'a> {
-    ready: &'a Ready,
-    kind: HashedKind<'a>,
-}
-
-#[derive(Debug)]
-enum HashedKind<'a> {
-    Ours(HashedTask<'a>),
-    Foreign { task: &'a Foreign, images: &'a Images },
-}
-
-impl HashedReady<'_> {
     /// The task for rollouts.
     pub fn prepared(&self) -> PreparedTask<'_> {
-        let (evaluation, identity) = match &self.kind {
-            HashedKind::Ours(hashed) => (Evaluation::CleanRoom(hashed), hashed.identity.clone()),
-            HashedKind::Foreign { task, images } => {
-                (Evaluation::InPlace { task, images }, task.digest.to_string())
-            }
-        };
-        let Ready { record, instruction, tests, .. } = self.ready;
+        let target = &*self.target;
+        let further = target.steps().into_iter().skip(1);
+        let further = further.map(|step| FurtherStep {
+            name: step.name,
+            instruction: step.instruction,
+            total: step.timeout,
+        });
         PreparedTask {
-            name: record.task.clone(),
-            instruction,
-            further: self.ready.further(),
-            task_digest: record.task_digest.clone(),
-            environment_digest: record.environment_digest.clone(),
-            identity,
+            name: self.record.task.clone(),
+            instruction: &self.instruction,
+            further: further.collect(),
+            task_digest: self.record.task_digest.clone(),
             edition: 0,
-            evaluation,
-            tests,
+            target,
         }
     }
 }
@@ -227,7 +150,8 @@ fn commit(store: &Store, key: &Key, record: &PreparedRecord) -> Result<(), Store
 }
 
 /// Checks that fail on the untouched environment are fail-to-pass; the others are pass-to-pass.
-fn classes(untouched: &Verdict, weight: impl Fn(&crate::model::CheckId) -> f64) -> Vec<Check> {
+fn classes(untouched: &Verdict, weights: &BTreeMap<CheckId, f64>) -> Vec<Check> {
+    let weight = |id| weights.get(id).copied().unwrap_or(1.0);
     let class = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
     let checks = untouched.checks.iter();
     checks

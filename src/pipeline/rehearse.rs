@@ -8,8 +8,8 @@ use super::redraw::{Redrawn, redraw};
 use super::unit::{HashedDraft, Thoroughness, certify, hash_draft};
 use crate::harbor::Publication;
 use crate::lint::lint_draft;
-use crate::model::{Blueprint, Certificate, Rigor, RowKind, Screened, task_digest};
-use crate::screen::{Extent, Only, Ours, screen_ours};
+use crate::model::{Blueprint, Certificate, Rigor, RowKind, Screened};
+use crate::screen::{Extent, Material, Only, screen};
 use crate::verify::{HashedTask, TrialRunner};
 
 /// Result of a rehearsal.
@@ -105,8 +105,7 @@ async fn some_rows(
 ) -> Result<Certificate, Fault> {
     let draft = &hashed_draft.draft;
     let findings = lint_draft(&assets.rules, &hashed_draft.directory, draft);
-    let digest = task_digest(&hashed_draft.directory);
-    let ours = Ours { draft: Some(draft), clauses: &draft.clauses, hashed, digest };
-    let screening = screen_ours(runner, &assets.suite, &ours, &findings, Extent::of(rigor), only).await?;
+    let material = Material::of_draft(draft, hashed, &hashed_draft.directory);
+    let screening = screen(runner, &assets.suite, &material, &findings, Extent::of(rigor), only).await?;
     Ok(screening.certificate)
 }

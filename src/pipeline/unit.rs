@@ -20,7 +20,7 @@ use crate::model::{
     TaskAuthor, TrajectoryRecord, environment_digest, task_digest,
 };
 use crate::rollout::{PreparedTask, ROLLOUT, RolloutError, ScriptedConfig, rollout};
-use crate::screen::{Extent, SCREEN, screen};
+use crate::screen::{Extent, Material, Only, SCREEN, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, TrialRunner};
 
@@ -238,16 +238,9 @@ pub async fn certify(
         Some(certificate) => certificate,
         None => {
             events(Event::Started { task: hashed.task.name.to_string() });
-            let screening = screen(
-                runner,
-                &assets.suite,
-                &hashed_draft.draft,
-                hashed,
-                &hashed_draft.directory,
-                &findings,
-                Extent::of(rigor),
-            )
-            .await?;
+            let material = Material::of_draft(&hashed_draft.draft, hashed, &hashed_draft.directory);
+            let (suite, extent) = (&assets.suite, Extent::of(rigor));
+            let screening = screen(runner, suite, &material, &findings, extent, &Only::All).await?;
             let (mut certificate, timings) = screening.conclusive()?;
             if let Some(model) = blind {
                 add_blind_rows(runner, assets, model, &PreparedTask::ours(hashed), &mut certificate).await?;

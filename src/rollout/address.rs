@@ -19,8 +19,8 @@ pub(super) fn address(
     attempt: u32,
 ) -> Result<Key, RolloutError> {
     let mut input = influences(models, texts, agent_config)?;
-    input.insert("task".to_owned(), json!(prepared.identity));
-    input.insert("environment".to_owned(), json!(prepared.environment_digest));
+    input.insert("task".to_owned(), json!(prepared.target.identity()));
+    input.insert("environment".to_owned(), json!(prepared.target.environment_digest()));
     input.insert("attempt".to_owned(), json!(attempt));
     Ok(key(ROLLOUT, &Value::from(input))?)
 }

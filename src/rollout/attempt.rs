@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 
 use super::address::{address, unit};
 use super::conversations::{self, Loaded, StepConversation};
-use super::evaluation::{Evaluated, Evaluation, Slot};
+use super::evaluation::{Evaluated, Evaluation, RoundPlan, Slot};
 use super::fork::Fork;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::texts::Texts;
@@ -20,11 +20,11 @@ use crate::agent::{
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
 use crate::model::{
-    Actor, Arm, Assume, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskDigest,
-    TaskName, TrajectoryRecord,
+    Actor, Arm, Assume, End, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskDigest, TaskName,
+    TrajectoryRecord,
 };
-use crate::sandbox::{Image, Sandbox};
-use crate::verify::{HashedTask, Keep, TrialRunner, with_lost_time};
+use crate::sandbox::Sandbox;
+use crate::verify::{HashedTask, Keep, Target, TrialRunner, with_lost_time};
 
 /// A task that is ready for rollouts.
 #[derive(Clone, Debug)]
@@ -34,30 +34,22 @@ pub struct PreparedTask<'a> {
     /// Steps after the first, where the task has several.
     pub further: Vec<FurtherStep<'a>>,
     pub task_digest: Option<TaskDigest>,
-    pub environment_digest: Option<EnvironmentDigest>,
-    /// Identifies the task in keys.
-    pub identity: String,
     /// How often instruction or machine were rewritten before. Solvers of two versions are asked different things.
     pub edition: u32,
-    pub evaluation: Evaluation<'a>,
-    /// Shown to an adversary in the arm that allows it.
-    pub tests: &'a FileTree,
+    pub target: &'a dyn Target,
 }
 
 impl<'a> PreparedTask<'a> {
     /// One of our own tasks, judged in the clean room.
     pub fn ours(hashed: &'a HashedTask<'a>) -> Self {
-        let task = hashed.task;
+        let task = &hashed.task;
         Self {
             name: task.name.clone(),
             instruction: &task.instruction,
             further: Vec::new(),
             task_digest: None,
-            environment_digest: Some(hashed.environment_digest.clone()),
-            identity: hashed.identity.clone(),
             edition: 0,
-            evaluation: Evaluation::CleanRoom(hashed),
-            tests: &task.tests,
+            target: hashed,
         }
     }
 }
@@ -139,7 +131,8 @@ async fn run_attempt(
     let evaluated = loop {
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
         let keep = if round < rounds { Keep::State } else { Keep::Nothing };
-        let evaluated = stage.round(round, state.as_ref(), keep, &mut parts).await?;
+        let plan = RoundPlan { state: state.as_ref(), keep };
+        let evaluated = stage.round(round, plan, &mut parts).await?;
         let again = round < rounds
             && evaluated.ended.end == End::Submitted
             && evaluated.verdict.outcome == Outcome::Fail;
@@ -169,7 +162,7 @@ async fn run_attempt(
     let record = TrajectoryRecord {
         task: prepared.name.clone(),
         task_digest: prepared.task_digest.clone(),
-        environment_digest: prepared.environment_digest.clone(),
+        environment_digest: Some(prepared.target.environment_digest().clone()),
         attempt,
         actor: Actor::Model(agent_config.actor.clone()),
         scaffold: agent_config.scaffold.name().to_owned(),
@@ -237,14 +230,13 @@ impl AttemptContext<'_> {
     async fn round(
         &self,
         round: u32,
-        state: Option<&Image>,
-        keep: Keep,
+        plan: RoundPlan<'_>,
         parts: &mut [StepConversation],
     ) -> Result<Evaluated, RolloutError> {
         let solve = async |step, sandbox: &Sandbox, env: &[(String, String)], assume| {
             match parts.get_mut(step) {
                 Some(part) => self.episode(round, step, part, sandbox, env, assume).await,
-                // An evaluation has the steps that its task has.
+                // A target has the steps that its task has.
                 None => Ok(Ended::by(End::Submitted)),
             }
         };
@@ -256,7 +248,8 @@ impl AttemptContext<'_> {
                 EpisodeContext { sandbox, env, limits, deadline, assume: Assume::Nothing, machine, drain };
             open(self.agent_config.scaffold.driver(), &episode).await
         };
-        self.prepared.evaluation.run(self.runner, Slot::ForJudging, state, keep, solve, opens).await
+        let (runner, target) = (self.runner, self.prepared.target);
+        Evaluation { runner, target, slot: Slot::ForJudging }.run(plan, solve, opens).await
     }
 
     async fn episode(
@@ -330,7 +323,7 @@ impl AttemptContext<'_> {
         let Self { models, texts, prepared, agent_config, .. } = *self;
         let (arms, actor) = (&texts.arms, &agent_config.actor);
         if let Some(sight) = actor.adversary {
-            return Ok(arms.adversary(sight, task, &as_text(prepared.tests))?);
+            return Ok(arms.adversary(sight, task, &as_text(prepared.target.tests()))?);
         }
         let mut instruction = task.to_owned();
         if matches!(actor.arm, Arm::Plan | Arm::PlanInteractive) {

@@ -3,23 +3,22 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::agent::{AgentError, Ended};
-use crate::model::{Assume, Blame, End, Outcome, Verdict};
-use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
+use crate::model::{Assume, Blame, End, Judging, Outcome, Verdict};
+use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox, SandboxError};
 use crate::verify::{
-    Act, Blamed, Control, Foreign, HashedTask, Images, Judging, Keep, MissingRunner, Mode, NoVerdict,
-    SANDBOX_LOST, SlotPermit, TrialContext, TrialError, TrialRunner, VerifierLog, control_in_place,
-    is_contended_beside, judge, judge_and_keep, ready_in_place, settled, solve_in_place, solver_container,
+    Act, Blamed, Condition, Control, Judged, JudgedSteps, Keep, MissingRunner, NoVerdict, SANDBOX_LOST,
+    SlotPermit, Target, TrialContext, TrialError, TrialRunner, VerifierLog, is_contended_beside, prepared,
+    ready, settled,
 };
 
 use super::record::RolloutError;
 
-/// How a task is evaluated.
+/// The evaluation of solvers at one task.
 #[derive(Clone, Copy, Debug)]
-pub enum Evaluation<'a> {
-    /// A task of ours, judged in the clean room.
-    CleanRoom(&'a HashedTask<'a>),
-    /// A task of another maker, judged as it declares.
-    InPlace { task: &'a Foreign, images: &'a Images },
+pub struct Evaluation<'a> {
+    pub runner: &'a TrialRunner<'a>,
+    pub target: &'a dyn Target,
+    pub slot: Slot,
 }
 
 /// Who holds the trial slot while a verdict is made. Agents wait for models most of the time; judging uses the processor.
@@ -42,9 +41,22 @@ pub struct Evaluated {
     pub engine: &'static str,
 }
 
+/// Where a round begins, and what is kept of its end.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundPlan<'a> {
+    /// The state that another round or a fork left; `None` for the task's own image.
+    pub state: Option<&'a Image>,
+    pub keep: Keep,
+}
+
+impl RoundPlan<'_> {
+    /// The only round: it begins in the task's image, and nothing continues from its end.
+    pub const ONLY: Self = Self { state: None, keep: Keep::Nothing };
+}
+
 impl Evaluation<'_> {
-    /// Runs `solve` in a fresh container (of `state`, if given), and judges the result. `solve` receives the number of the task's step (0
-    /// for a task of one step), the sandbox and the image's environment.
+    /// Runs `solve` in a fresh container and judges the result. `solve` receives the number of the
+    /// task's step (0 for a task of one step), the sandbox and the image's environment.
     ///
     /// If the infrastructure fails during an episode or its verification, both run again in fresh
     /// containers ([`settled`]). `solve` is then called again, with whom it must blame for a loss
@@ -52,14 +64,11 @@ impl Evaluation<'_> {
     /// e.g. a terminal: a control has to do the same.
     pub async fn run(
         &self,
-        runner: &TrialRunner<'_>,
-        slot: Slot,
-        state: Option<&Image>,
-        keep: Keep,
+        plan: RoundPlan<'_>,
         mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)], Assume) -> Result<Ended, AgentError>,
         opens: impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Result<Evaluated, RolloutError> {
-        let no_runner = AtomicBool::new(false);
+        let Self { runner, target, .. } = *self;
         // A busy host explains one time limit. Otherwise a solver could keep its loss open for ever.
         let excused = AtomicBool::new(false);
         settled(
@@ -73,169 +82,121 @@ impl Evaluation<'_> {
                     };
                     Ok::<_, RolloutError>(of_divergence(ended, assume, is_excuse).await?)
                 };
-                let tried = self.try_once(runner, slot, state, keep, assume, solve).await;
-                no_runner.store(matches!(&tried, Err(error) if is_without_runner(error)), Ordering::Relaxed);
-                tried
+                self.try_once(plan, assume, solve).await
             },
-            async || match self {
-                Self::InPlace { task, images } if no_runner.load(Ordering::Relaxed) => {
-                    let Ok(engine) = runner.engine.get().await else { return Control::Lost };
-                    let missing_runner = MissingRunner::AsksControl;
-                    let context = TrialContext { missing_runner, ..TrialContext::new(engine, images) };
+            async |error| {
+                if is_without_runner(error) {
                     // The control of no work is the task's own solution.
-                    control_in_place(context, task, Act::Nothing).await
+                    return runner.control(target, Act::Nothing).await;
                 }
-                Self::InPlace { .. } | Self::CleanRoom(_) => self.control(runner, &opens).await,
+                if let Err(error) = self.open_once(&opens).await {
+                    tracing::debug!(%error, "no episode could begin in the control's container");
+                    return Control::Lost;
+                }
+                runner.control(target, Act::Idle).await
             },
         )
         .await
     }
 
-    /// A control trial of the untouched task, beside a container in which an episode could begin.
-    async fn control(
+    /// Opens what an episode opens first, in a container in which one could begin.
+    async fn open_once(
         &self,
-        runner: &TrialRunner<'_>,
         opens: &impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
-    ) -> Control {
-        let opened = async {
-            let (sandbox, env) = self.ready(runner).await?;
-            opens(&sandbox, &env).await?;
-            sandbox.destroy().await;
-            Ok::<_, RolloutError>(())
-        };
-        if let Err(error) = opened.await {
-            tracing::debug!(%error, "no episode could begin in the control's container");
-            return Control::Lost;
-        }
-        match self {
-            Self::CleanRoom(hashed) => runner.control(hashed).await,
-            Self::InPlace { task, images } => match runner.engine.get().await {
-                Ok(engine) => control_in_place(TrialContext::new(engine, images), task, Act::Idle).await,
-                Err(_) => Control::Lost,
-            },
-        }
+    ) -> Result<(), RolloutError> {
+        let (sandbox, env) = fresh(self.runner, self.target).await?;
+        opens(&sandbox, &env).await?;
+        sandbox.destroy().await;
+        Ok(())
     }
 
     async fn try_once(
         &self,
-        runner: &TrialRunner<'_>,
-        slot: Slot,
-        state: Option<&Image>,
-        keep: Keep,
+        plan: RoundPlan<'_>,
         assume: Assume,
         mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, RolloutError>,
     ) -> Result<Evaluated, RolloutError> {
+        let Self { runner, target, slot } = *self;
         let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
-        if keep == Keep::State {
-            self.check_kept(runner, engine).await?;
+        let images = target.images(runner, Condition::Ordinary).await.map_err(TrialError::Engine)?;
+        let context = TrialContext::new(engine, &images, target, Condition::Ordinary).await;
+        let missing_runner = MissingRunner::of(target, Act::Nothing, assume);
+        let context = TrialContext { assume, missing_runner, ..context.map_err(TrialError::Engine)? };
+        if plan.keep == Keep::State {
+            context.config.check_kept().map_err(TrialError::Engine)?;
         }
-        match self {
-            Self::CleanRoom(hashed) => {
-                let image = runner.image(hashed).await.map_err(TrialError::Engine)?;
-                let config = engine.image_config(&image).await.map_err(TrialError::Engine)?;
-                let spec = solver_container(state.unwrap_or(&image), hashed.task);
-                let sandbox = match (engine.launch(&spec).await, state) {
-                    (Ok(sandbox), _) => sandbox,
-                    (Err(error), Some(_)) if may_be_of_files(&error) => {
-                        let pristine = engine.launch(&solver_container(&image, hashed.task)).await;
-                        pristine.map_err(TrialError::Engine)?.destroy().await;
-                        return Evaluated::not_started(&error.to_string(), assume, engine.name());
-                    }
-                    (Err(error), _) => return Err(TrialError::Engine(error).into()),
-                };
-                // An error drops the sandbox, which removes it.
-                let ended = solve(0, &sandbox, &config.env).await?;
-                if let Some(verdict) = without_judging(&ended) {
-                    sandbox.destroy().await;
-                    return Ok(Evaluated::unjudged(ended, verdict, engine.name()));
-                }
+        let mut sandbox = match begun(&context, target, plan.state).await {
+            Ok(sandbox) => sandbox,
+            Err(error) if plan.state.is_some() && may_be_of_state(&error) => {
+                ready(&context, target).await?.destroy().await;
+                return Evaluated::not_started(&error.to_string(), assume, engine.name());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let (mut ends, mut judged) = (Vec::new(), JudgedSteps::default());
+        for step in 0..target.steps().len() {
+            if step > 0
+                && let Err(lost) = prepared(&context, target, step, &sandbox).await
+            {
+                // The solver acted in the container: what it left can be the reason.
+                judged.add(Judged::lost(lost));
+                break;
+            }
+            // An error drops the sandbox, which removes it.
+            let ended = solve(step, &sandbox, &context.config.env).await?;
+            if let Some(verdict) = without_judging(&ended) {
+                sandbox.destroy().await;
+                return Ok(Evaluated::unjudged(ended, verdict, judged.log, engine.name()));
+            }
+            ends.push(ended);
+            if target.judging() != Judging::Shared {
                 slot.end_processes(&sandbox).await;
-                let _slot = slot.take(runner).await;
-                let images = Images::from(image);
-                let context = TrialContext { assume, ..TrialContext::new(engine, &images) };
-                let (judged, kept) = match keep {
-                    Keep::Nothing => (judge(context, hashed.task, sandbox).await, None),
-                    Keep::State => match judge_and_keep(context, hashed.task, sandbox).await {
-                        Ok((judged, kept)) => (Ok(judged), kept),
-                        Err(error) => (Err(error), None),
-                    },
-                };
-                let judged = judged?;
-                let verdict = at_the_end_of(&ended, judged.verdict);
-                Ok(Evaluated { ended, verdict, log: judged.log, kept, engine: engine.name() })
             }
-            Self::InPlace { task, images } => {
-                let context = TrialContext { assume, ..TrialContext::new(engine, images) };
-                let (mut held, mut begun) = (None, false);
-                let solved = solve_in_place(context, task, state, keep, async |step, sandbox, env| {
-                    begun = true;
-                    // An episode that waits for a model holds no slot.
-                    held = None;
-                    let ended = solve(step, sandbox, env).await?;
-                    if matches!(task.mode, Mode::Separate { .. }) {
-                        slot.end_processes(sandbox).await;
-                    }
-                    // Judging begins when the slot is acquired.
-                    held = slot.take(runner).await;
-                    let judging =
-                        if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
-                    Ok::<_, RolloutError>((ended, judging))
-                });
-                let solved = match (solved.await, state) {
-                    (Ok(solved), _) => solved,
-                    (Err(error), Some(_)) if !begun && may_be_of_state(&error) => {
-                        ready_in_place(TrialContext::new(engine, images), task).await?.0.destroy().await;
-                        return Evaluated::not_started(&error.to_string(), assume, engine.name());
-                    }
-                    (Err(error), _) => return Err(error),
-                };
-                drop(held);
-                let ended = of_all(solved.solvers);
-                let verdict = match (without_judging(&ended), solved.verdict) {
-                    (Some(verdict), _) => verdict,
-                    (None, Some(verdict)) => at_the_end_of(&ended, verdict),
-                    (None, None) => {
-                        let cause = "the task has no step that could be judged".to_owned();
-                        return Err(NoVerdict::NoResults { cause }.into());
-                    }
-                };
-                Ok(Evaluated { ended, verdict, log: solved.log, kept: solved.kept, engine: engine.name() })
+            // An episode that waits for a model holds no slot.
+            let _slot = slot.take(runner).await;
+            match judged.add(target.judge(&context, step, sandbox, plan.keep).await) {
+                Some(next) => sandbox = next,
+                None => break,
             }
         }
+        let verdict = judged.verdict(target, assume)?;
+        let ended = of_all(ends);
+        let verdict = at_the_end_of(&ended, verdict);
+        let JudgedSteps { log, kept, .. } = judged;
+        Ok(Evaluated { ended, verdict, log, kept, engine: engine.name() })
     }
 }
 
-impl Evaluation<'_> {
-    /// An error if no image can hold the state of the task's containers, for a further round or a fork: better now than after an episode.
-    pub(super) async fn check_kept(
-        &self,
-        runner: &TrialRunner<'_>,
-        engine: &Engine,
-    ) -> Result<(), TrialError> {
-        let image = match self {
-            Self::CleanRoom(hashed) => runner.image(hashed).await?,
-            Self::InPlace { images, .. } => images.solver.clone(),
-        };
-        Ok(engine.image_config(&image).await?.check_kept()?)
-    }
+/// A solver's container in which its first step can begin, in `state` if that is given: the
+/// preparation was done there.
+async fn begun(
+    context: &TrialContext<'_>,
+    target: &dyn Target,
+    state: Option<&Image>,
+) -> Result<Sandbox, NoVerdict> {
+    let Some(image) = state else { return ready(context, target).await };
+    let sandbox = context.engine.launch(&LaunchSpec { image, ..target.solver(context) }).await?;
+    target.begin(0, &sandbox).await?;
+    Ok(sandbox)
+}
 
-    /// A fresh container for a solver, with its image's environment.
-    pub(super) async fn ready(
-        &self,
-        runner: &TrialRunner<'_>,
-    ) -> Result<(Sandbox, Vec<(String, String)>), TrialError> {
-        let engine = runner.engine.get().await?;
-        match self {
-            Self::CleanRoom(hashed) => {
-                let image = runner.image(hashed).await?;
-                let config = engine.image_config(&image).await?;
-                Ok((engine.launch(&solver_container(&image, hashed.task)).await?, config.env))
-            }
-            Self::InPlace { task, images } => {
-                Ok(ready_in_place(TrialContext::new(engine, images), task).await?)
-            }
-        }
-    }
+/// An error if no image can hold the state of the task's containers, for a further round or a fork:
+/// better now than after an episode.
+pub(super) async fn check_kept(runner: &TrialRunner<'_>, target: &dyn Target) -> Result<(), TrialError> {
+    let images = target.images(runner, Condition::Ordinary).await?;
+    Ok(runner.engine.get().await?.image_config(&images.solver).await?.check_kept()?)
+}
+
+/// A fresh container for a solver, with its image's environment.
+pub(super) async fn fresh(
+    runner: &TrialRunner<'_>,
+    target: &dyn Target,
+) -> Result<(Sandbox, Vec<(String, String)>), TrialError> {
+    let engine = runner.engine.get().await?;
+    let images = target.images(runner, Condition::Ordinary).await?;
+    let context = TrialContext::new(engine, &images, target, Condition::Ordinary).await?;
+    let sandbox = ready(&context, target).await?;
+    Ok((sandbox, context.config.env))
 }
 
 impl Slot {
@@ -267,7 +228,8 @@ impl Evaluated {
         match assume {
             Assume::SolverAtFault => {
                 let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
-                Ok(Self::unjudged(Ended::because(End::SandboxLost, message), verdict, engine))
+                let ended = Ended::because(End::SandboxLost, message);
+                Ok(Self::unjudged(ended, verdict, VerifierLog::default(), engine))
             }
             Assume::TaskAtFault | Assume::Nothing => {
                 Err(AgentError::Sandbox(SandboxError::Failed { message }).into())
@@ -275,8 +237,9 @@ impl Evaluated {
         }
     }
 
-    fn unjudged(ended: Ended, verdict: Verdict, engine: &'static str) -> Self {
-        let log = VerifierLog { output: ended.cause.clone(), ..VerifierLog::default() };
+    /// `log` is of the steps before.
+    fn unjudged(ended: Ended, verdict: Verdict, mut log: VerifierLog, engine: &'static str) -> Self {
+        log.output.push_str(&ended.cause);
         Self { ended, verdict, log, kept: None, engine }
     }
 }
@@ -293,22 +256,14 @@ fn may_be_of_files(error: &EngineError) -> bool {
 }
 
 /// The same of an error before an episode began in such an image. The user whom its task declares can be missing too.
-fn may_be_of_state(error: &RolloutError) -> bool {
+fn may_be_of_state(error: &NoVerdict) -> bool {
     match error {
-        RolloutError::Trial(TrialError::Engine(error)) => {
-            may_be_of_files(error) || matches!(error, EngineError::NoSuchUser { .. })
-        }
-        RolloutError::Trial(TrialError::NoVerdict(lost)) => lost.blame().is_none(),
-        RolloutError::Trial(
-            TrialError::MissingTool { .. }
-            | TrialError::Unmet { .. }
-            | TrialError::Unsupported(_)
-            | TrialError::Store(_)
-            | TrialError::Drained,
-        )
-        | RolloutError::Agent(_)
-        | RolloutError::Prompts(_)
-        | RolloutError::UnsupportedConfiguration { .. } => false,
+        NoVerdict::Engine(error) => may_be_of_files(error) || matches!(error, EngineError::NoSuchUser { .. }),
+        NoVerdict::Sandbox { .. }
+        | NoVerdict::NoResults { .. }
+        | NoVerdict::NoRunner { .. }
+        | NoVerdict::OutOfTime { .. } => error.blame().is_none(),
+        NoVerdict::Unmet { .. } | NoVerdict::Unsupported(_) => false,
     }
 }
 
@@ -331,7 +286,7 @@ async fn of_divergence(
     }
 }
 
-/// The end of a task of several steps: the end of the last step reached, except that a timed-out step decides for the task.
+/// The end of a task of several judged steps: the end of the last step reached, except that a timed-out step decides for the task.
 fn of_all(mut steps: Vec<Ended>) -> Ended {
     let last = steps.len().saturating_sub(1);
     let telling = steps.iter().position(|ended| ended.end == End::TimedOut).unwrap_or(last);

@@ -1,6 +1,7 @@
 //! Forks: several attempts that begin in a state of another rollout.
 
 use super::attempt::{AgentConfig, PreparedTask};
+use super::evaluation::{check_kept, fresh};
 use super::record::{RolloutError, read_record, rollout_id};
 use crate::agent::{
     AgentError, AssistantMessage, Conversation, Deadline, Driver, EpisodeContext, HandedOff, Hooks, Machine,
@@ -48,9 +49,8 @@ pub async fn fork(
         handoffs,
         ..Conversation::default()
     };
-    let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
-    prepared.evaluation.check_kept(runner, engine).await?;
-    let (sandbox, env) = prepared.evaluation.ready(runner).await?;
+    check_kept(runner, prepared.target).await?;
+    let (sandbox, env) = fresh(runner, prepared.target).await?;
     // No further turn: the turn limit is reached once the recorded turns have been executed again.
     let limits = StepLimits { turns: 0, ..agent_config.limits };
     let ended = {

@@ -16,7 +16,7 @@ mod turn_log;
 
 pub use address::influences;
 pub use attempt::{AgentConfig, FurtherStep, Overflow, PreparedTask, attempt};
-pub use evaluation::{Evaluated, Evaluation, Slot};
+pub use evaluation::{Evaluated, Evaluation, RoundPlan, Slot};
 pub use forensics::Forensics;
 pub use fork::{Fork, fork};
 pub use record::{ROLLOUT, RolloutError, RolloutLog, read_record, read_rollout, rollout_id};

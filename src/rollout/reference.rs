@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::attempt::PreparedTask;
-use super::evaluation::Evaluation;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use crate::clock::now_ms;
 use crate::model::{Actor, End, FileTree, Key, Outcome, TrajectoryRecord};
@@ -18,8 +17,8 @@ pub async fn reference(
     attempt: u32,
 ) -> Result<Key, RolloutError> {
     let input = json!({
-        "task": prepared.identity,
-        "environment": prepared.environment_digest,
+        "task": prepared.target.identity(),
+        "environment": prepared.target.environment_digest(),
         "actor": actor,
         "attempt": attempt,
     });
@@ -28,21 +27,16 @@ pub async fn reference(
         return Ok(key);
     }
     let started_ms = now_ms();
-    let act = |solution| if *actor == Actor::Oracle { Act::Solve(solution) } else { Act::Nothing };
-    let (trial, seen) = match prepared.evaluation {
-        Evaluation::CleanRoom(hashed) => {
-            runner.trial(hashed, act(&hashed.task.solution), Condition::Ordinary, attempt).await?
-        }
-        Evaluation::InPlace { task, images } => {
-            let none = FileTree::default();
-            let solution = task.solution().unwrap_or(&none);
-            runner.trial_in_place(task, images, act(solution), Condition::Ordinary, attempt).await?
-        }
+    let none = FileTree::default();
+    let act = match actor {
+        Actor::Oracle => Act::Solve(prepared.target.solution().unwrap_or(&none)),
+        _ => Act::Nothing,
     };
+    let (trial, seen) = runner.trial(prepared.target, act, Condition::Ordinary, attempt).await?;
     let record = TrajectoryRecord {
         task: prepared.name.clone(),
         task_digest: prepared.task_digest.clone(),
-        environment_digest: prepared.environment_digest.clone(),
+        environment_digest: Some(prepared.target.environment_digest().clone()),
         attempt,
         actor: actor.clone(),
         scaffold: actor.teacher().to_owned(),

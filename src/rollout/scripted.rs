@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::evaluation::{Evaluated, Evaluation, Slot};
+use super::evaluation::{Evaluated, Evaluation, RoundPlan, Slot, fresh};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record, rollout_id};
 use super::scripted_attempt::scripted_attempt;
 use crate::agent::{
@@ -15,7 +15,7 @@ use crate::clock::now_ms;
 use crate::model::{Assume, Certificate, Draft, ForkPoint, Key, Task, TrajectoryRecord};
 use crate::sandbox::{Engine, Sandbox};
 use crate::store::key;
-use crate::verify::{HashedTask, Keep, TrialError, TrialRunner, with_lost_time};
+use crate::verify::{HashedTask, TrialError, TrialRunner, with_lost_time};
 
 /// Where scripted experts act: the loaded scaffolds, and how often each is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -103,10 +103,10 @@ pub async fn run_script(
     let protocol = protocol(scaffold, hashed)?;
     runner
         .retry(|| async {
-            let (sandbox, env) = Evaluation::CleanRoom(hashed).ready(runner).await?;
+            let (sandbox, env) = fresh(runner, hashed).await?;
             let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
             let (conversation, _) =
-                episode(protocol, hashed.task, &agent, engine, &sandbox, &env, Assume::Nothing).await?;
+                episode(protocol, &hashed.task, &agent, engine, &sandbox, &env, Assume::Nothing).await?;
             sandbox.destroy().await;
             Ok(conversation)
         })
@@ -162,7 +162,7 @@ pub async fn run_scripted_episode(
     let solve = async |_: usize, sandbox: &Sandbox, env: &[(String, String)], assume| {
         let engine = runner.engine.get().await?;
         let ended;
-        (conversation, ended) = episode(protocol, hashed.task, &agent, engine, sandbox, env, assume).await?;
+        (conversation, ended) = episode(protocol, &hashed.task, &agent, engine, sandbox, env, assume).await?;
         Ok(ended)
     };
     let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {
@@ -180,8 +180,8 @@ pub async fn run_scripted_episode(
         };
         open(scaffold.driver(), &context).await
     };
-    let evaluated =
-        Evaluation::CleanRoom(hashed).run(runner, Slot::Held, None, Keep::Nothing, solve, opens).await?;
+    let evaluation = Evaluation { runner, target: hashed, slot: Slot::Held };
+    let evaluated = evaluation.run(RoundPlan::ONLY, solve, opens).await?;
     let log = RolloutLog {
         started_ms,
         turns: conversation.seen.clone(),

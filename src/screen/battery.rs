@@ -22,12 +22,12 @@ pub(super) async fn attacks(
     only: &Only,
     table: &mut Table,
 ) -> Result<(), TrialError> {
-    let knows = knowledge(target.instruction, target.tests);
+    let knows = knowledge(target.instruction, target.task.tests());
     let singly = rigor == Rigor::Full || matches!(only, Only::Rows(_));
     let wanted = target.attacks.iter().filter(|attack| {
         only.wants_row(RowKind::Attack, &attack.name) && (attack.alone != Alone::Always || singly)
     });
-    let Groups { alone, together, apart } = Groups::of(wanted, target.evaluation.judging());
+    let Groups { alone, together, apart } = Groups::of(wanted, target.task.judging());
     let knows = &knows;
     let singles =
         join_all(alone.iter().map(|attack| async move { run(runner, target, knows, &[*attack]).await }));
@@ -113,7 +113,7 @@ async fn run(
         .map(|attack| NamedScript { name: attack.name.clone(), text: attack.script.clone() })
         .collect();
     let act = Act::Attack { scripts: &scripts, knows };
-    target.evaluation.trial(runner, act, Condition::Ordinary, 0).await
+    target.trial(runner, act, Condition::Ordinary, 0).await
 }
 
 /// The row of an attack. The reasons that stop attacks in our clean room do not apply to a task that is judged as it declares: its row
@@ -132,7 +132,7 @@ fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried
             attack.plants, verdict.cause
         )
     } else {
-        match target.evaluation.judging() {
+        match target.task.judging() {
             Judging::CleanRoom => format!("planted {}; stopped: {}", attack.plants, attack.stopped_by),
             Judging::Shared | Judging::Separate => {
                 format!("planted {}; the reward stayed below 1", attack.plants)

@@ -60,7 +60,7 @@ pub(super) fn drawn<'a>(
             only.wants_row(RowKind::Clause, name) || only.wants_row(RowKind::Clause, &clause.id)
         })
         .collect();
-    let identity = target.evaluation.identity().unwrap_or(target.digest.as_str());
+    let identity = target.task.identity();
     let seed = Seed(0).derive(&["clauses", identity]);
     if wanted.len() > extent.violations {
         // One clause twice says less than two clauses.

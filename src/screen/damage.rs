@@ -99,7 +99,7 @@ impl Damaged {
             }
             return Self(Vec::new());
         }
-        let judging = target.evaluation.judging();
+        let judging = target.task.judging();
         let files = |damage| Some((damage, damaged(solution, damage, &results, judging)?));
         Self(damages.into_iter().filter_map(files).collect())
     }

@@ -15,7 +15,7 @@ pub(super) async fn variants(
     only: &Only,
     table: &mut Table,
 ) -> Result<(), TrialError> {
-    let Some(solution) = target.solution else { return Ok(()) };
+    let Some(solution) = target.task.solution() else { return Ok(()) };
     let wanted: Vec<&Variant> =
         target.variants.iter().filter(|variant| only.wants_row(RowKind::Variant, &variant.name)).collect();
     let try_together = |group| run(runner, target, solution, group);
@@ -69,7 +69,7 @@ async fn run(
         .map(|variant| NamedScript { name: variant.name.clone(), text: variant.script.clone() })
         .collect();
     let act = Act::Vary { solution, scripts: &scripts };
-    target.evaluation.trial(runner, act, Condition::Ordinary, 0).await
+    target.trial(runner, act, Condition::Ordinary, 0).await
 }
 
 /// Accepted if all pass. A verifier that breaks has rejected a variant.

@@ -83,10 +83,10 @@ pub(super) async fn run(
     }
     let certified = !table.rejected();
     let clauses = clauses::records(target.clauses, &table);
-    let limits = target.evaluation.limits();
+    let limits = target.task.limits();
     let timings = Timings {
         version: Timings::VERSION,
-        task: target.name.clone(),
+        task: target.task.name().to_owned(),
         task_digest: target.digest.clone(),
         agent_timeout_sec: limits.agent_timeout_sec,
         memory_mb: limits.memory_mb,
@@ -94,13 +94,13 @@ pub(super) async fn run(
     };
     let certificate = Certificate {
         version: Certificate::VERSION,
-        task: target.name.clone(),
+        task: target.task.name().to_owned(),
         task_digest: target.digest.clone(),
-        environment_digest: target.environment_digest.clone(),
+        environment_digest: target.task.environment_digest().clone(),
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         certified,
         rigor: extent.rigor,
-        judging: target.evaluation.judging(),
+        judging: target.task.judging(),
         left_out: u32::try_from(table.left_out).unwrap_or(u32::MAX),
         clauses,
         uncovered: clauses::uncovered(target.clauses, target.instruction),
@@ -120,18 +120,17 @@ async fn trials(
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let started = Instant::now();
-    let (record, untouched) = target.evaluation.trial(runner, Act::Nothing, Condition::Ordinary, 0).await?;
-    table.untouched(&record.verdict, &untouched, target.evaluation.weights());
+    let (record, untouched) = target.trial(runner, Act::Nothing, Condition::Ordinary, 0).await?;
+    table.untouched(&record.verdict, &untouched, target.task.weights());
     if table.rejected() {
         return Ok(());
     }
-    let Some(solution) = target.solution else {
+    let Some(solution) = target.task.solution() else {
         table.skipped(RowKind::Reference, "1", "the task brings no solution, so nothing is known of it");
         return battery::attacks(runner, target, extent.rigor, only, table).await;
     };
     let planned = soundness::reference(solution, 1);
-    let (record, reference) =
-        target.evaluation.trial(runner, planned.act, planned.condition, planned.repeat).await?;
+    let (record, reference) = target.trial(runner, planned.act, planned.condition, planned.repeat).await?;
     table.trial(&planned, &record.verdict, &reference, false);
     if table.rejected() {
         return Ok(());
@@ -241,8 +240,7 @@ async fn make(
     mut unsteady: Unsteady,
     table: &mut Table,
 ) -> Result<Unsteady, TrialError> {
-    let trials =
-        planned.iter().map(|row| target.evaluation.trial(runner, row.act, row.condition, row.repeat));
+    let trials = planned.iter().map(|row| target.trial(runner, row.act, row.condition, row.repeat));
     // All are awaited, so that an interrupted run commits the trials in progress.
     for (row, ended) in planned.iter().zip(join_all(trials).await) {
         let (record, log) = match ended {
@@ -330,7 +328,7 @@ async fn mutation(
         let wanted = if deadline.is_some() { wanted.min(BATCH) } else { wanted };
         let (batch, rest) = left.split_at(wanted.min(left.len()));
         left = rest;
-        let act = |mutant| target.evaluation.trial(runner, mutant, FAILING, 0);
+        let act = |mutant| target.trial(runner, mutant, FAILING, 0);
         let within = states.within;
         let trials = batch.iter().map(|mutant| act(Act::Edit { solution: &mutant.files, within }));
         let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -66,15 +66,15 @@ pub(super) async fn leak(
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let secrets = secrets(target, reference, untouched);
-    let image = target.evaluation.image(runner).await?;
+    let image = target.task.images(runner, Condition::Ordinary).await?.solver;
     let files = runner.engine.get().await?.layer_files(&image, &secrets.sizes).await?;
     let held = secrets.held(&files);
-    let solution = target.solution.and_then(|solution| with_altered(solution, &held));
+    let solution = target.task.solution().and_then(|solution| with_altered(solution, &held));
     let altered = match solution {
         Some(solution) => {
             let act = Act::Solve(&solution);
             let first_failure = Condition::FirstFailure { likely: &[] };
-            target.evaluation.trial(runner, act, first_failure, 0).await?.1.outline
+            target.trial(runner, act, first_failure, 0).await?.1.outline
         }
         None => Outline::new(),
     };
@@ -102,7 +102,9 @@ fn secrets(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outlin
         secrets.add(&trace.hash, trace.size, Secret::Result(path.clone()));
     }
     let nothing = FileTree::default();
-    for (folder, files) in [("solution", target.solution.unwrap_or(&nothing)), ("tests", target.tests)] {
+    for (folder, files) in
+        [("solution", target.task.solution().unwrap_or(&nothing)), ("tests", target.task.tests())]
+    {
         let secret = files.iter().filter(|(path, _)| !path.as_str().starts_with("pristine/"));
         for (path, file) in secret {
             let hash = blake3::hash(&file.bytes).to_hex();

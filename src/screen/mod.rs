@@ -7,10 +7,8 @@
 mod battery;
 mod clauses;
 mod damage;
-mod evaluation;
 mod forms;
 mod gauntlet;
-mod hints;
 mod leak;
 mod rates;
 mod repair;
@@ -23,17 +21,15 @@ mod unsteady;
 
 use serde::Serialize;
 
-use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
 use crate::model::{Clauses, Draft, FileTree, Part, RowKind, TaskDigest, Variant, WrongSolution};
-use crate::verify::{Foreign, HashedTask, ImageSource, Images, TrialError, TrialRunner};
+use crate::verify::{HashedTask, Target, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
 pub(crate) use repair::repair;
 pub use table::Unmet;
 pub use target::{Ends, Exploit, Extent, Only, Watch, WatchPlace};
 
-use evaluation::Evaluation;
 use table::Table;
 use target::ScreeningTarget;
 
@@ -45,152 +41,78 @@ pub struct AttackSuite {
     pub variants: Vec<Variant>,
 }
 
-/// Screens a draft of ours in the clean room. `findings` are those of its directory.
+/// A task with what its author and its directory say about it.
+#[derive(Clone, Debug)]
+pub struct Material<'a> {
+    pub task: &'a dyn Target,
+    /// Harbor's digest of the directory.
+    pub digest: TaskDigest,
+    pub instruction: &'a str,
+    /// The draft's, or those of `clauses.toml` in the directory.
+    pub clauses: &'a Clauses,
+    /// The draft of a task of ours, if that is available.
+    pub draft: Option<&'a Draft>,
+}
+
+impl<'a> Material<'a> {
+    /// A draft of ours, which `directory` publishes.
+    pub fn of_draft(draft: &'a Draft, hashed: &'a HashedTask<'a>, directory: &FileTree) -> Self {
+        Self {
+            task: hashed,
+            digest: crate::model::task_digest(directory),
+            instruction: &draft.task.instruction,
+            clauses: &draft.clauses,
+            draft: Some(draft),
+        }
+    }
+}
+
+/// Screens a task as it is judged: in the clean room, or as it declares. `findings` are those of its
+/// directory.
 pub async fn screen(
     runner: &TrialRunner<'_>,
     suite: &AttackSuite,
-    draft: &Draft,
-    hashed: &HashedTask<'_>,
-    directory: &FileTree,
-    findings: &[Finding],
-    extent: Extent,
-) -> Result<Screening, TrialError> {
-    let ours = Ours {
-        draft: Some(draft),
-        clauses: &draft.clauses,
-        hashed,
-        digest: crate::model::task_digest(directory),
-    };
-    screen_ours(runner, suite, &ours, findings, extent, &Only::All).await
-}
-
-/// A task that termsmith wrote, with its draft if that is available.
-#[derive(Clone, Debug)]
-pub struct Ours<'a> {
-    pub draft: Option<&'a Draft>,
-    /// The draft's, or those of `clauses.toml` in the directory.
-    pub clauses: &'a Clauses,
-    pub hashed: &'a HashedTask<'a>,
-    /// Harbor's digest of the directory.
-    pub digest: TaskDigest,
-}
-
-/// Screens a task of ours in the clean room.
-pub async fn screen_ours(
-    runner: &TrialRunner<'_>,
-    suite: &AttackSuite,
-    ours: &Ours<'_>,
+    material: &Material<'_>,
     findings: &[Finding],
     extent: Extent,
     only: &Only,
 ) -> Result<Screening, TrialError> {
-    let task = ours.hashed.task;
+    let Material { task, instruction, clauses, draft, .. } = *material;
     let mut table = Table::default();
     lint_rows(findings, only, &mut table);
+    clauses::declared(clauses, instruction, task.solution(), &mut table);
     if !table.rejected() {
-        match runner.build(ours.hashed).await? {
-            Ok(()) => table.row(RowKind::Build, "1", true, ""),
-            Err(log) => table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}")),
-        }
+        build(runner, task, &mut table).await?;
     }
     let none: &[WrongSolution] = &[];
-    clauses::declared(ours.clauses, &task.instruction, Some(&task.solution), &mut table);
     let target = ScreeningTarget {
-        name: task.name.to_string(),
-        digest: ours.digest.clone(),
-        environment_digest: ours.hashed.environment_digest.clone(),
-        evaluation: Evaluation::CleanRoom(ours.hashed),
-        solution: Some(&task.solution),
-        second: ours.draft.and_then(|draft| draft.second.as_ref()),
-        wrong: ours.draft.map_or(none, |draft| &draft.wrong),
-        clauses: ours.clauses,
-        variants: ours.draft.map_or_else(|| unconditional(suite), |draft| draft.variants.clone()),
-        attacks: &suite.attacks,
-        watches: &suite.watches,
-        findings,
-        instruction: &task.instruction,
-        tests: &task.tests,
-    };
-    // One allocation per task: the future of all its rows is tens of kilobytes.
-    Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
-}
-
-/// A task of any maker.
-#[derive(Clone, Copy, Debug)]
-pub struct Theirs<'a> {
-    pub directory: &'a HarborTask,
-    pub task: &'a Foreign,
-    /// Those of `clauses.toml` in the directory.
-    pub clauses: &'a Clauses,
-}
-
-/// Screens a task of any maker as it declares to be judged.
-pub async fn screen_in_place(
-    runner: &TrialRunner<'_>,
-    suite: &AttackSuite,
-    theirs: Theirs<'_>,
-    findings: &[Finding],
-    extent: Extent,
-    only: &Only,
-) -> Result<Screening, TrialError> {
-    let Theirs { directory, task, clauses } = theirs;
-    let mut table = Table::default();
-    lint_rows(findings, only, &mut table);
-    clauses::declared(clauses, directory.instruction().unwrap_or_default(), task.solution(), &mut table);
-    let tests = crate::verify::tests_of(task);
-    let images =
-        if table.rejected() { None } else { build_in_place(runner, task, &tests, &mut table).await? };
-    if let Some(images) = &images {
-        let config = runner.engine.get().await?.image_config(&images.solver).await?;
-        table.hint = hints::hint(task, &config);
-    }
-    // Without an image no row uses it.
-    let images =
-        images.unwrap_or_else(|| Images { solver: crate::sandbox::Image::named(""), verifier: None });
-    let target = ScreeningTarget {
-        name: task.name.clone(),
-        digest: task.digest.clone(),
-        environment_digest: task.environment_digest.clone(),
-        evaluation: Evaluation::InPlace { task, images: &images },
-        solution: task.solution(),
-        second: None,
-        wrong: &[],
+        task,
+        digest: material.digest.clone(),
+        second: draft.and_then(|draft| draft.second.as_ref()),
+        wrong: draft.map_or(none, |draft| &draft.wrong),
         clauses,
-        variants: unconditional(suite),
+        variants: draft.map_or_else(|| unconditional(suite), |draft| draft.variants.clone()),
         attacks: &suite.attacks,
         watches: &suite.watches,
         findings,
-        instruction: directory.instruction().unwrap_or_default(),
-        tests: &tests,
+        instruction,
     };
     // One allocation per task: the future of all its rows is tens of kilobytes.
     Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
 }
 
-async fn build_in_place(
-    runner: &TrialRunner<'_>,
-    task: &Foreign,
-    tests: &FileTree,
-    table: &mut Table,
-) -> Result<Option<Images>, TrialError> {
-    match runner.foreign_images(task, tests).await? {
-        Ok(images) => {
-            let note = match &task.image {
-                ImageSource::Named(name) => {
-                    format!(
-                        "the image is `{name}` (environment.docker_image); environment/Dockerfile is not built"
-                    )
-                }
-                ImageSource::Build(_) => String::new(),
-            };
-            table.row(RowKind::Build, "1", true, &note);
-            Ok(Some(images))
-        }
-        Err(log) => {
-            table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}"));
-            Ok(None)
-        }
+/// The row of the build. A reference that does not pass then comes with the hint of the task.
+async fn build(runner: &TrialRunner<'_>, task: &dyn Target, table: &mut Table) -> Result<(), TrialError> {
+    if let Err(log) = task.build(runner).await? {
+        table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}"));
+        return Ok(());
     }
+    let note = task.named_image().map(|name| {
+        format!("the image is `{name}` (environment.docker_image); environment/Dockerfile is not built")
+    });
+    table.row(RowKind::Build, "1", true, &note.unwrap_or_default());
+    table.hint = task.hint(runner).await?;
+    Ok(())
 }
 
 fn lint_rows(findings: &[Finding], only: &Only, table: &mut Table) {

@@ -16,7 +16,7 @@ pub(super) fn plan<'a>(
     only: &Only,
     table: &mut Table,
 ) -> Vec<Planned<'a>> {
-    let Some(solution) = target.solution else { return Vec::new() };
+    let Some(solution) = target.task.solution() else { return Vec::new() };
     let mut rows = Vec::new();
     let references = match only {
         Only::Rows(_) if only.wants_row(RowKind::Reference, "flake") => FLAKE_REFERENCES,
@@ -28,7 +28,7 @@ pub(super) fn plan<'a>(
         if !only.wants_row(RowKind::Reference, condition.name()) {
             continue;
         }
-        match target.evaluation.inapplicable(condition) {
+        match target.inapplicable(condition) {
             Some(why) => table.skipped(RowKind::Reference, condition.name(), why),
             None => rows.push(Planned {
                 name: condition.name().to_owned(),
@@ -118,7 +118,7 @@ pub(super) async fn inputs(
             Some(files) if !called_input(&path) => {
                 let act = Act::Solve(&files);
                 let likely = Condition::FirstFailure { likely: &[] };
-                fails(&target.evaluation.trial(runner, act, likely, 0).await?.0.verdict)
+                fails(&target.trial(runner, act, likely, 0).await?.0.verdict)
             }
             _ => false,
         };
@@ -136,7 +136,7 @@ pub(super) async fn inputs(
 /// The reference with the given file `path` put back afterwards.
 fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Option<FileTree> {
     const RESTORED: &str = "restored";
-    let given = target.tests.get(&format!("pristine{path}"))?;
+    let given = target.task.tests().get(&format!("pristine{path}"))?;
     let place = shell_word(path);
     let after = format!("mkdir -p \"$(dirname {place})\"\ncat \"$(dirname \"$0\")/{RESTORED}\" > {place}");
     let mut files = followed_by(solution, &after)?;
@@ -146,7 +146,7 @@ fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Op
 
 /// The files that count as inputs: data of which the tests keep a pristine copy, and files that are named as inputs.
 fn given(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline) -> Vec<String> {
-    let pristine = target.tests.iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
+    let pristine = target.task.tests().iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
     let mut given: Vec<String> =
         pristine.map(|path| format!("/{path}")).filter(|path| is_data(path)).collect();
     let named = reference.keys().chain(untouched.keys());

@@ -6,22 +6,15 @@ use serde::Serialize;
 
 use crate::lint::Finding;
 use crate::lint::attack::Alone;
-use crate::model::{
-    Clauses, EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution,
-};
-
-use super::evaluation::Evaluation;
+use crate::model::{Clauses, FileTree, Judging, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
+use crate::verify::{Act, Condition, Target, TrialError, TrialLog, TrialRecord, TrialRunner};
 
 /// One task, with the material of its author and of the templates.
 #[derive(Debug)]
 pub(super) struct ScreeningTarget<'a> {
-    pub name: String,
+    pub task: &'a dyn Target,
     /// Harbor's digest of the directory.
     pub digest: TaskDigest,
-    pub environment_digest: EnvironmentDigest,
-    pub evaluation: Evaluation<'a>,
-    /// The reference; `None` if the task has none, so that most rows cannot be made.
-    pub solution: Option<&'a FileTree>,
     pub second: Option<&'a FileTree>,
     pub wrong: &'a [WrongSolution],
     pub clauses: &'a Clauses,
@@ -32,7 +25,40 @@ pub(super) struct ScreeningTarget<'a> {
     /// Findings of the static rules, including attack patterns.
     pub findings: &'a [Finding],
     pub instruction: &'a str,
-    pub tests: &'a FileTree,
+}
+
+impl ScreeningTarget<'_> {
+    /// Runs one trial in fresh containers, or reads its record.
+    pub(super) async fn trial(
+        &self,
+        runner: &TrialRunner<'_>,
+        act: Act<'_>,
+        condition: Condition<'_>,
+        repeat: u32,
+    ) -> Result<(TrialRecord, TrialLog), TrialError> {
+        // Boxed: the future of a trial is large, and many wait at once.
+        Box::pin(runner.trial(self.task, act, condition, repeat)).await
+    }
+
+    /// Why a condition does not apply to this task, if so.
+    pub(super) fn inapplicable(&self, condition: Condition<'_>) -> Option<&'static str> {
+        match condition {
+            // The ordinary trial already has this condition.
+            Condition::Offline if self.task.judging() == Judging::CleanRoom => {
+                Some("every trial of this task is offline")
+            }
+            Condition::Rebuilt if self.task.named_image().is_some() => {
+                Some("the task names a finished image")
+            }
+            Condition::Ordinary
+            | Condition::Shuffled
+            | Condition::Offline
+            | Condition::HalfCpu
+            | Condition::Clock
+            | Condition::Rebuilt
+            | Condition::FirstFailure { .. } => None,
+        }
+    }
 }
 
 /// An attack that is executed.

@@ -48,6 +48,19 @@ pub struct NamedScript {
     pub text: String,
 }
 
+impl<'a> Act<'a> {
+    /// What is done in a step whose reference is `solution`: each step has its own. Other actions
+    /// are performed once.
+    pub(super) fn in_step(self, step: usize, solution: &'a FileTree) -> Self {
+        match self {
+            act if step == 0 => act,
+            Self::Solve(_) | Self::Edit { .. } => Self::Solve(solution),
+            Self::Attack { .. } | Self::Vary { .. } | Self::Nothing => Self::Nothing,
+            Self::Idle => Self::Idle,
+        }
+    }
+}
+
 impl Act<'_> {
     /// For logs.
     pub(super) fn name(&self) -> &'static str {
@@ -97,13 +110,15 @@ fn named(scripts: &[NamedScript]) -> Vec<(&str, &str)> {
     scripts.iter().map(|script| (script.name.as_str(), script.text.as_str())).collect()
 }
 
-/// The settings of a scripted action: work directory, time limit, environment.
+/// How a scripted solver acts in a step: its reference, work directory, time limit, environment.
 #[derive(Clone, Debug)]
-pub(super) struct ActContext<'a> {
+pub struct ActContext<'a> {
+    /// The step's own reference.
+    pub(super) solution: &'a FileTree,
     pub(super) workdir: &'a str,
     pub(super) timeout: Duration,
     /// Variables for its programs, in addition to the image's.
-    pub(super) env: &'a [(String, String)],
+    pub(super) env: Vec<(String, String)>,
     /// File in the container for the solution's output, if the format has one.
     pub(super) log: Option<&'a str>,
     /// The user of the shells, if not root.
@@ -156,7 +171,7 @@ async fn enact(act: Act<'_>, sandbox: &Sandbox, context: &ActContext<'_>) -> Res
         Act::Idle => shell(":", BRIEF_TIMEOUT, sandbox).await.map(|_| Acted::default()),
         Act::Solve(files) => solve(files, sandbox, context).await,
         Act::Edit { solution, within } => {
-            let context = ActContext { timeout: context.timeout.min(within), ..*context };
+            let context = ActContext { timeout: context.timeout.min(within), ..context.clone() };
             solve(solution, sandbox, &context).await
         }
         Act::Vary { solution, scripts } => {
@@ -172,7 +187,7 @@ async fn enact(act: Act<'_>, sandbox: &Sandbox, context: &ActContext<'_>) -> Res
 async fn solve(files: &FileTree, sandbox: &Sandbox, context: &ActContext<'_>) -> Result<Acted, SandboxError> {
     sandbox.put_tree(SOLUTION_DIR, files).await?;
     let log = context.log.map_or_else(String::new, |log| format!(" >{} 2>&1", shell_word(log)));
-    let command = format!("{}bash {SOLUTION_DIR}/solve.sh{log}", assignments(context.env));
+    let command = format!("{}bash {SOLUTION_DIR}/solve.sh{log}", assignments(&context.env));
     let mut acted = shell(&command, context.timeout, sandbox).await?;
     if let Some(log) = context.log {
         acted.output.push_str(&end_of(log, MAX_LOG, sandbox).await?);
@@ -230,7 +245,7 @@ async fn attack(
     context: &ActContext<'_>,
 ) -> Result<Acted, SandboxError> {
     sandbox.put_tree(&format!("{BRIEF_DIR}/knows"), knows).await?;
-    let env = format!("{}ATTACK_KNOWS={BRIEF_DIR}/knows ", assignments(context.env));
+    let env = format!("{}ATTACK_KNOWS={BRIEF_DIR}/knows ", assignments(&context.env));
     one_after_the_other(scripts, &env, sandbox, context).await
 }
 

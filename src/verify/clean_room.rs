@@ -3,13 +3,12 @@
 use std::time::Instant;
 
 use super::no_verdict::{NoVerdict, Phase};
-use super::outline::{Outline, StateHashes};
 use super::programs::{self, Left};
-use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, VerifierLog, add_files, host_failed};
+use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, Verified, VerifierLog, add_files, host_failed};
 use super::subject::{CheckError, CheckedSubject, SubjectLimits, SubjectState, check_archives};
-use super::trial::TrialContext;
-use crate::model::{Assume, Limits, Outcome, Task, Verdict};
-use crate::sandbox::{ArchiveError, GetError, Image, Sandbox, SandboxError, Stopped};
+use super::target::{Judged, Keep, TrialContext};
+use crate::model::{Limits, Outcome, Task, Verdict};
+use crate::sandbox::{ArchiveError, GetError, Sandbox, SandboxError, Stopped};
 
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
@@ -17,105 +16,51 @@ const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.con
 /// tests, and in its own place.
 const SUBJECT_MB: u32 = 2 * (SubjectLimits::STANDARD.bytes >> 20) as u32;
 
-/// A verdict with the observations of its verification.
-#[derive(Debug)]
-pub struct Judged {
-    pub verdict: Verdict,
-    /// Of the subject's final state, if that was read.
-    pub hashes: Option<StateHashes>,
-    pub outline: Outline,
-    pub log: VerifierLog,
-}
-
 /// Kills the solver in `sandbox` and judges the state that it left.
-pub async fn judge(context: TrialContext<'_>, task: &Task, sandbox: Sandbox) -> Result<Judged, NoVerdict> {
+pub(super) async fn judge(context: &TrialContext<'_>, task: &Task, sandbox: Sandbox, keep: Keep) -> Judged {
     let started = Instant::now();
-    let mounted = match engine_files(task, &sandbox).await {
-        Ok(mounted) => mounted,
-        Err(lost) => return unread(lost, context.assume),
-    };
-    let stopped = sandbox.stop().await?;
-    let mut judged = judge_stopped(context, task, stopped, mounted).await?;
+    let mut judged = judge_sandbox(context, task, sandbox, keep).await.unwrap_or_else(Judged::lost);
     judged.log.seconds = started.elapsed().as_secs_f64();
-    Ok(judged)
+    judged
 }
 
-/// Like [`judge`], and saves the judged state as an image, from which the solver can continue.
-/// There is no image, and the solver fails, if an image cannot hold the state.
-pub async fn judge_and_keep(
-    context: TrialContext<'_>,
+async fn judge_sandbox(
+    context: &TrialContext<'_>,
     task: &Task,
     sandbox: Sandbox,
-) -> Result<(Judged, Option<Image>), NoVerdict> {
-    let started = Instant::now();
-    let mounted = match engine_files(task, &sandbox).await {
-        Ok(mounted) => mounted,
-        Err(lost) => return unread(lost, context.assume).map(|judged| (judged, None)),
-    };
-    let stopped = sandbox.stop().await?;
-    let kept = match stopped.commit().await {
-        Ok(kept) => kept,
-        Err(error) => return unread(error.into(), context.assume).map(|judged| (judged, None)),
-    };
-    let mut judged = judge_stopped(context, task, stopped, mounted).await?;
-    judged.log.seconds = started.elapsed().as_secs_f64();
-    Ok((judged, Some(kept)))
-}
-
-async fn judge_stopped(
-    context: TrialContext<'_>,
-    task: &Task,
-    stopped: Stopped,
-    mounted: Vec<(String, Vec<u8>)>,
+    keep: Keep,
 ) -> Result<Judged, NoVerdict> {
-    let TrialContext { engine, images, condition, assume, .. } = context;
-    let subject = match read_subject(task, &stopped, mounted).await {
-        Ok(Ok(subject)) => subject,
-        Ok(Err(cause)) => return Ok(failed(cause, String::new())),
-        Err(lost) => return unread(lost, assume),
+    let mounted = engine_files(task, &sandbox).await?;
+    let stopped = sandbox.stop().await?;
+    let kept = match keep {
+        // The solver fails if no image can hold what it left.
+        Keep::State => Some(stopped.commit().await?),
+        Keep::Outline | Keep::Nothing => None,
     };
-    let CheckedSubject { files, state: subject } = subject;
+    let subject = match read_subject(task, &stopped, mounted).await? {
+        Ok(subject) => subject,
+        Err(cause) => {
+            return Ok(Judged { kept, ..Judged::of(Ok(Verdict::without_checks(Outcome::Fail, cause))) });
+        }
+    };
+    let CheckedSubject { files, state: SubjectState { hashes, outline, dropped } } = subject;
     let files = files.finish().map_err(host_failed)?;
-    let limits = condition.limits(&task.limits);
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
-    let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
+    let limits = Limits { storage_mb: context.limits.storage_mb + SUBJECT_MB, ..context.limits.clone() };
     let room = Room { context, task, files: &files, limits: &limits };
     let programs = if task.subject.programs {
         let left = Left { stopped, files: &files, limits: &limits };
-        match programs::start(engine, &images.solver, task, left, condition).await {
-            Ok(sandbox) => Some(sandbox),
-            Err(lost) => return judged_without(lost, assume, subject, VerifierLog::default()),
-        }
+        programs::start(context, task, left).await.map(Some)
     } else {
         stopped.destroy().await;
-        None
+        Ok(None)
     };
-    let verified = Box::pin(room.verify(programs)).await;
-    match verified.ran {
-        Ok(verdict) => {
-            let log = VerifierLog { dropped: subject.dropped, ..verified.log };
-            Ok(Judged { verdict, hashes: subject.hashes, outline: subject.outline, log })
-        }
-        Err(lost) => judged_without(lost, assume, subject, verified.log),
-    }
-}
-
-/// The verdict on `subject` if the verification was lost through the fault of the solver or the task.
-fn judged_without(
-    lost: NoVerdict,
-    assume: Assume,
-    subject: SubjectState,
-    mut log: VerifierLog,
-) -> Result<Judged, NoVerdict> {
-    log.output.push_str(&lost.to_string());
-    let verdict = lost.verdict(assume)?;
-    let log = VerifierLog { dropped: subject.dropped, ..log };
-    Ok(Judged { verdict, hashes: subject.hashes, outline: subject.outline, log })
-}
-
-/// The verdict on a subject that could not be read.
-fn unread(lost: NoVerdict, assume: Assume) -> Result<Judged, NoVerdict> {
-    judged_without(lost, assume, SubjectState::default(), VerifierLog::default())
+    let Verified { ran, log } = match programs {
+        Ok(programs) => Box::pin(room.verify(programs)).await,
+        Err(lost) => Verified { ran: Err(lost), log: VerifierLog::default() },
+    };
+    let log = VerifierLog { dropped, ..log };
+    Ok(Judged { verdict: ran, hashes, outline, log, kept, reward: None, next: None })
 }
 
 /// The subject's files, or the reason why they count as a failure of the solver.
@@ -175,13 +120,4 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
         }
     }
     Ok(found)
-}
-
-fn failed(cause: String, seen: String) -> Judged {
-    Judged {
-        verdict: Verdict::without_checks(Outcome::Fail, cause),
-        hashes: None,
-        outline: Outline::new(),
-        log: VerifierLog { output: seen, ..VerifierLog::default() },
-    }
 }

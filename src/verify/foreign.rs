@@ -1,13 +1,17 @@
 //! A Harbor task of any maker, in the form that trials need.
 
 mod builds;
+pub(super) mod hints;
+mod images;
 mod keys;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::OnceCell;
 
+use super::target::Images;
 use crate::harbor::{Agent, Environment, HarborTask, StepEntry, Verifier};
 use crate::model::{EnvironmentDigest, FileTree, Limits, Profile, RelPath, TaskDigest, environment_digest};
 use crate::sandbox::Network;
@@ -37,7 +41,7 @@ pub struct Foreign {
     pub digest: TaskDigest,
     pub image: ImageSource,
     pub environment_digest: EnvironmentDigest,
-    /// An ordinary task has one step, named "".
+    /// There is at least one. An ordinary task has one step, named "".
     pub steps: Vec<ForeignStep>,
     /// How the rewards of several steps are combined.
     pub strategy: Strategy,
@@ -49,6 +53,8 @@ pub struct Foreign {
     pub workdir: Option<String>,
     pub solution_env: Vec<(String, String)>,
     pub environment_env: Vec<(String, String)>,
+    /// Built once, before the first trial.
+    pub(super) images: OnceCell<Images>,
 }
 
 /// Where the solver's image comes from.
@@ -170,12 +176,13 @@ impl Foreign {
                 manifest.solution.iter().flat_map(|solution| &solution.env).flatten(),
             )?,
             environment_env: keys::expanded("environment.env", environment.env.iter().flatten())?,
+            images: OnceCell::new(),
         })
     }
 
-    /// The first step's reference, the basis of variants and mutants; empty if the task has none.
-    pub fn solution(&self) -> Option<&FileTree> {
-        self.steps.first().map(|step| &step.solution).filter(|files| files.get("solve.sh").is_some())
+    /// Step `number` of those that the task has.
+    pub(super) fn step(&self, number: usize) -> &ForeignStep {
+        &self.steps[number]
     }
 }
 

@@ -6,6 +6,10 @@
 //! program. It makes a control run, the task's own solution; only where that meets the same is the
 //! task at fault.
 
+use super::act::Act;
+use super::target::Target;
+use crate::model::Assume;
+
 /// Lines at the end of an output in which the message is looked for. Scripts print little after it.
 const LAST_LINES: usize = 8;
 /// Where test scripts are, whose names a shell puts before its messages.
@@ -20,6 +24,27 @@ pub enum MissingRunner {
     AsksControl,
     /// The verdict stands.
     Ignored,
+}
+
+impl MissingRunner {
+    /// What a trial of `act` does about it. Without a solution nothing tells whether the task asks
+    /// to install the program; edits of a solution and attacks are judged beside a solution that
+    /// passes.
+    pub fn of(target: &dyn Target, act: Act<'_>, assume: Assume) -> Self {
+        match act {
+            Act::Nothing | Act::Solve(_)
+                if target.solution().is_some() && assume != Assume::SolverAtFault =>
+            {
+                Self::AsksControl
+            }
+            Act::Nothing
+            | Act::Idle
+            | Act::Solve(_)
+            | Act::Edit { .. }
+            | Act::Vary { .. }
+            | Act::Attack { .. } => Self::Ignored,
+        }
+    }
 }
 
 /// The line that says it, near the end of the tests' output.

@@ -189,13 +189,14 @@ impl<'a> Retries<'a> {
 
 /// Runs `attempt` until it has a result, or leaves it open.
 ///
-/// Failures of the infrastructure are retried in fresh containers. For a loss without evidence, a control is judged and `attempt` runs
-/// again: if it is lost again although the control was judged, the solver is at fault. The argument of `attempt` then says so, and
-/// `attempt` must turn such a loss into a verdict.
+/// Failures of the infrastructure are retried in fresh containers. For a loss without evidence, a
+/// control is judged and `attempt` runs again: if it is lost again although the control was judged,
+/// the solver is at fault. The argument of `attempt` then says so, and `attempt` must turn such a
+/// loss into a verdict. The control gets the loss that it is for.
 pub async fn settled<T, E: Blamed>(
     retries: Retries<'_>,
     mut attempt: impl AsyncFnMut(Assume) -> Result<T, E>,
-    control: impl AsyncFn() -> Control,
+    control: impl AsyncFn(&E) -> Control,
 ) -> Result<T, E> {
     let mut assume = Assume::Nothing;
     retry(
@@ -209,7 +210,7 @@ pub async fn settled<T, E: Blamed>(
             if error.blame().is_some() {
                 return Err(error);
             }
-            assume = match control().await {
+            assume = match control(&error).await {
                 Control::Judged => Assume::SolverAtFault,
                 Control::NoResults => Assume::TaskAtFault,
                 Control::Lost => return Err(error),
@@ -297,7 +298,7 @@ mod tests {
                     Some(no_verdict) => no_verdict.verdict(assume),
                 }
             },
-            async || {
+            async |_| {
                 *controlled.borrow_mut() += 1;
                 control
             },

@@ -192,7 +192,7 @@ pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) ->
 }
 
 /// What a running container has of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Changed {
     /// The files that differ from its image, without logs and temporary files.
     pub(super) outline: Outline,

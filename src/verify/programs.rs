@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::condition::Condition;
 use super::no_verdict::{NoVerdict, Phase};
 use super::room::pristine;
+use super::target::TrialContext;
 use crate::model::{Limits, SubjectSpec, Task};
 use crate::sandbox::{
     Engine, EngineError, ExecLimit, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox,
@@ -41,12 +42,12 @@ pub(super) struct Left<'a> {
 /// another `make`, was not asked for, and is not there in other harnesses either. Services, and roots that need their own container,
 /// get the solver's, started again.
 pub(super) async fn start(
-    engine: &Engine,
-    image: &Image,
+    context: &TrialContext<'_>,
     task: &Task,
     left: Left<'_>,
-    condition: Condition<'_>,
 ) -> Result<Sandbox, NoVerdict> {
+    let TrialContext { engine, images, condition, .. } = *context;
+    let image = &images.solver;
     if !is_movable(&task.subject) {
         return bring_up(engine, image, task, left.stopped).await;
     }

@@ -13,7 +13,7 @@ use super::pauses::Pauses;
 use super::relay::{self, Leftovers, Serving};
 use super::results::{Reported, parse_results};
 use super::subject::Packing;
-use super::trial::TrialContext;
+use super::target::TrialContext;
 use crate::model::{Assume, Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
     EngineError, GetError, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox, SandboxError,
@@ -48,10 +48,20 @@ pub struct VerifierLog {
     pub seconds: f64,
 }
 
+impl VerifierLog {
+    /// Adds the log of a later step.
+    pub(super) fn add(&mut self, later: Self) {
+        self.messages.extend(later.messages);
+        self.output.push_str(&later.output);
+        self.dropped.extend(later.dropped);
+        self.seconds += later.seconds;
+    }
+}
+
 /// What one run of the tests needs.
 #[derive(Clone, Copy)]
 pub(super) struct Room<'a> {
-    pub(super) context: TrialContext<'a>,
+    pub(super) context: &'a TrialContext<'a>,
     pub(super) task: &'a Task,
     /// The subject's roots, below `/subject`.
     pub(super) files: &'a Spooled,
@@ -80,7 +90,7 @@ impl Room<'_> {
             Some(_) => Leftovers::Kept,
             None => Leftovers::Killed,
         };
-        let TrialContext { engine, assume, .. } = self.context;
+        let TrialContext { engine, assume, .. } = *self.context;
         let patience = patience(assume);
         let serving = Serving { engine, cpus: self.limits.cpus, patience, assume, leftovers };
         let running = async {
@@ -150,7 +160,7 @@ impl Room<'_> {
         let shipped =
             shipped.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice()));
         let tests = add_files(&mut tests, shipped).and_then(|()| tests.finish()).map_err(host_failed)?;
-        let TrialContext { engine, images, condition, .. } = self.context;
+        let TrialContext { engine, images, condition, .. } = *self.context;
         let spec = LaunchSpec { limits: self.limits, ..pristine(&images.solver, self.task, network) };
         let furnished = async {
             let verifier = engine.launch(&spec).await?;

@@ -12,10 +12,12 @@ use super::act::Act;
 use super::condition::Condition;
 use super::contention::is_contended;
 use super::foreign::Unsupported;
+use super::hashed_task::HashedTask;
 use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
 use super::slots::{SlotPermit, Slots};
-use super::trial::{Images, Trial, TrialContext, TrialLog, run_trial, try_trial};
-use crate::model::{Blame, EnvironmentDigest, Key, ShellOutcome, Task, Verdict, canonical_json};
+use super::target::Target;
+use super::trial::{TrialLog, control, run_trial};
+use crate::model::{Blame, Judging, Key, ShellOutcome, Verdict};
 use crate::sandbox::{ENGINES, Engine, EngineEntry, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
@@ -26,7 +28,7 @@ const BUILD: Stage = Stage { name: "build", version: 1 };
 const LOG_TAIL: usize = 2_000;
 
 /// The span of one trial, from the store's answer that it is not committed yet to its commit; waiting for a slot included.
-pub(super) fn trial_span(task: &str, act: Act<'_>, condition: Condition<'_>, repeat: u32) -> tracing::Span {
+fn trial_span(task: &str, act: Act<'_>, condition: Condition<'_>, repeat: u32) -> tracing::Span {
     tracing::info_span!("trial", task, act = act.name(), ?condition, repeat)
 }
 
@@ -157,23 +159,6 @@ struct BuildLog {
     log: String,
 }
 
-/// A task with the digests that its trial records are keyed by.
-#[derive(Clone, Debug)]
-pub struct HashedTask<'a> {
-    pub task: &'a Task,
-    pub environment_digest: EnvironmentDigest,
-    /// Hash over the whole task, including data that is in no file of its directory.
-    pub identity: String,
-}
-
-impl<'a> HashedTask<'a> {
-    /// Computes the digests of `task`.
-    pub fn new(task: &'a Task, environment_digest: EnvironmentDigest) -> Result<Self, StoreError> {
-        let text = canonical_json(task).map_err(StoreError::Encode)?;
-        Ok(Self { task, environment_digest, identity: blake3::hash(text.as_bytes()).to_hex().to_string() })
-    }
-}
-
 impl TrialRunner<'_> {
     /// Builds the task's image, or reads the committed result. `Err(log)` inside means that the Dockerfile is at fault.
     pub async fn build(&self, hashed: &HashedTask<'_>) -> Result<Result<(), String>, TrialError> {
@@ -199,55 +184,33 @@ impl TrialRunner<'_> {
     /// Runs a scripted trial, or reads the committed one. `repeat` distinguishes trials of the same action.
     pub async fn trial(
         &self,
-        hashed: &HashedTask<'_>,
+        target: &dyn Target,
         act: Act<'_>,
         condition: Condition<'_>,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
-        let input = serde_json::json!({
-            "task": hashed.identity,
-            "environment": hashed.environment_digest,
-            "act": act.identity(),
-            "condition": condition,
-            "repeat": repeat,
-        });
-        let span = trial_span(hashed.task.name.as_str(), act, condition, repeat);
-        self.committed(&input, || async {
+        let condition = match (condition, target.judging()) {
+            // Tests that are not ours cannot be told to end early.
+            (Condition::FirstFailure { .. }, Judging::Shared | Judging::Separate) => Condition::Ordinary,
+            (condition, Judging::CleanRoom | Judging::Shared | Judging::Separate) => condition,
+        };
+        let key = key(TRIAL, &target.trial_input(act, condition, repeat))?;
+        let span = trial_span(target.name(), act, condition, repeat);
+        async {
+            if let Some(found) = self.recall::<TrialRecord, TrialLog>(TRIAL, &key)? {
+                return Ok(found);
+            }
+            let _slot = self.slot().await?;
             // An engine that never answered is reported at once; one that stops answering is awaited.
             let engine = self.engine.get().await?;
-            let image = match condition {
-                Condition::Rebuilt => self.retry(|| self.rebuilt(hashed)).await?,
-                Condition::Ordinary
-                | Condition::Shuffled
-                | Condition::Offline
-                | Condition::HalfCpu
-                | Condition::Clock
-                | Condition::FirstFailure { .. } => self.retry(|| self.image(hashed)).await?,
-            };
-            run_trial(engine, &image, hashed.task, act, condition, self.drain).await
-        })
+            let images = self.retry(|| target.images(self, condition)).await?;
+            let trial = run_trial(engine, &images, target, act, condition, self.drain).await?;
+            let record = TrialRecord { verdict: trial.verdict, exit: trial.exit, ended: trial.ended };
+            self.commit(TRIAL, &key, &record, &trial.log)?;
+            Ok((record, trial.log))
+        }
         .instrument(span)
         .await
-    }
-
-    /// Runs a trial and commits it under `input`, or reads the committed one.
-    pub(super) async fn committed<F>(
-        &self,
-        input: &serde_json::Value,
-        run: impl FnOnce() -> F,
-    ) -> Result<(TrialRecord, TrialLog), TrialError>
-    where
-        F: Future<Output = Result<Trial, NoVerdict>>,
-    {
-        let key = key(TRIAL, input)?;
-        if let Some(found) = self.recall::<TrialRecord, TrialLog>(TRIAL, &key)? {
-            return Ok(found);
-        }
-        let _slot = self.slot().await?;
-        let trial = run().await?;
-        let record = TrialRecord { verdict: trial.verdict, exit: trial.exit, ended: trial.ended };
-        self.commit(TRIAL, &key, &record, &trial.log)?;
-        Ok((record, trial.log))
     }
 
     /// The task's image, for an agent that runs its own loop.
@@ -296,7 +259,7 @@ impl TrialRunner<'_> {
         F: Future<Output = Result<T, E>>,
         E: Blamed,
     {
-        settled(self.retries(), async |_| attempt().await, async || Control::Lost).await
+        settled(self.retries(), async |_| attempt().await, async |_| Control::Lost).await
     }
 
     /// The retry context of this runner.
@@ -304,19 +267,19 @@ impl TrialRunner<'_> {
         Retries::new(self.engine.connected(), self.drain)
     }
 
-    /// A control trial of the untouched task, for a trial without a verdict.
-    pub async fn control(&self, hashed: &HashedTask<'_>) -> Control {
-        let judged = async {
-            let image = self.image(hashed).await?;
-            let engine = self.engine.get().await?;
-            let images = Images::from(image);
-            try_trial(TrialContext::new(engine, &images), hashed.task, Act::Idle).await
+    /// A control for a trial of `act` without a verdict.
+    pub async fn control(&self, target: &dyn Target, act: Act<'_>) -> Control {
+        let made = async {
+            Ok::<_, EngineError>((self.engine.get().await?, target.images(self, Condition::Ordinary).await?))
         };
-        Control::of(&judged.await.map(|trial| trial.verdict))
+        match made.await {
+            Ok((engine, images)) => control(engine, &images, target, act).await,
+            Err(error) => Control::of(&Err(error.into())),
+        }
     }
 
     /// Builds the task's image again, without the cache.
-    async fn rebuilt(&self, hashed: &HashedTask<'_>) -> Result<Image, EngineError> {
+    pub(super) async fn rebuilt(&self, hashed: &HashedTask<'_>) -> Result<Image, EngineError> {
         match self.engine.get().await?.rebuild_image(&image_spec(hashed)).await {
             Ok(image) => Ok(image),
             Err(ImageError::Engine(error)) => Err(error),

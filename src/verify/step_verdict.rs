@@ -1,20 +1,23 @@
-//! Runs the tests of a foreign task's step, in the solver's container or in one with its artifacts, and reads what they report.
+//! Judges a step of another maker's task: runs its tests, in the solver's container or in one with
+//! its artifacts, and reads what they report.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::act::end_of;
 use super::condition::Condition;
 use super::contention::watched;
-use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
+use super::foreign::{ForeignStep, Mode};
 use super::in_place::StepContext;
+use super::missing_runner::{MissingRunner, missing_runner};
 use super::no_verdict::{NoVerdict, Phase};
+use super::outline::{Changed, changed};
 use super::pauses::Pauses;
 use super::reports::{ReportKind, find_report, parse_report};
-use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
+use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, paid, parse_reward};
 use super::room::{OUT_OF_TIME, VerifierLog};
 use super::subject::CheckError;
-use super::trial::TrialContext;
+use super::target::{Judged, Keep, TrialContext};
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{
     ArchiveError, EngineError, GetError, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError, Stopped,
@@ -43,13 +46,13 @@ done
 chmod 777 /logs/verifier";
 
 /// Results of one run of the tests.
-pub(super) struct Reported {
-    pub(super) rewards: Result<BTreeMap<String, f64>, RewardError>,
+struct Reported {
+    rewards: Result<BTreeMap<String, f64>, RewardError>,
     /// Checks from a report, if the tests write a known format.
-    pub(super) checks: Vec<CheckResult>,
-    pub(super) output: String,
+    checks: Vec<CheckResult>,
+    output: String,
     /// The tests ran out of time on a host that was busy with other work.
-    pub(super) starved: bool,
+    starved: bool,
 }
 
 /// Report files commonly written by Harbor tasks.
@@ -61,30 +64,45 @@ const REPORTS: [(&str, ReportKind); 4] = [
 ];
 
 impl StepContext<'_> {
-    /// Judges step `number` as the task declares. The container is given back if a step follows.
-    pub(super) async fn judge(
-        &self,
-        step: &ForeignStep,
-        number: usize,
-        sandbox: Sandbox,
-    ) -> Result<(Reported, Option<Sandbox>), NoVerdict> {
-        let goes_on = number + 1 < self.task.steps.len();
-        let (judged, sandbox) = match &self.task.mode {
+    /// Judges the step as the task declares.
+    pub(super) async fn judge(self, sandbox: Sandbox, keep: Keep) -> Judged {
+        let started = Instant::now();
+        let mut judged = self.judged(sandbox, keep).await.unwrap_or_else(Judged::lost);
+        judged.log.seconds = started.elapsed().as_secs_f64();
+        judged
+    }
+
+    async fn judged(&self, sandbox: Sandbox, keep: Keep) -> Result<Judged, NoVerdict> {
+        let (mut kept, mut left) = (None, Changed::default());
+        match keep {
+            Keep::Nothing => {}
+            Keep::Outline => left = changed(&sandbox).await?,
+            Keep::State => kept = Some(sandbox.snapshot().await?),
+        }
+        let is_last = self.number + 1 == self.task.steps.len();
+        let goes_on = |reported: &Reported| !is_last && suffices(self.step, reported);
+        let (reported, next) = match &self.task.mode {
             Mode::Shared => {
-                let judged = self.judge_here(step, &sandbox, goes_on).await;
-                (judged.map_err(while_tests_ran), Some(sandbox))
+                let reported = self.judge_here(&sandbox, is_last).await.map_err(while_tests_ran)?;
+                let next = goes_on(&reported).then_some(sandbox);
+                (reported, next)
             }
             Mode::Separate { artifacts, own_image } => {
                 let stopped = sandbox.stop().await?;
-                let judged = self.judge_apart(step, &stopped, artifacts, *own_image).await;
-                (judged, if goes_on { Some(self.started_again(stopped).await?) } else { None })
+                let reported = self.judge_apart(&stopped, artifacts, *own_image).await?;
+                let next = if goes_on(&reported) { Some(self.started_again(stopped).await?) } else { None };
+                (reported, next)
             }
         };
-        let reported = judged?;
         if reported.starved {
             return Err(NoVerdict::OutOfTime { cause: OUT_OF_TIME.to_owned() });
         }
-        Ok((reported, sandbox.filter(|_| goes_on)))
+        let reward = reported.rewards.as_ref().ok().and_then(paid);
+        let mut log = VerifierLog::default();
+        let verdict = verdict(self.step, &reported, self.context.missing_runner, &mut log);
+        log.output = reported.output;
+        let Changed { outline, hashes } = left;
+        Ok(Judged { verdict, hashes, outline, log, reward, kept, next })
     }
 
     /// The solver's container for its next step.
@@ -100,20 +118,15 @@ impl StepContext<'_> {
         }
     }
 
-    /// Judges in the solver's container, with its processes still running. `goes_on`: a step follows in it.
-    async fn judge_here(
-        &self,
-        step: &ForeignStep,
-        sandbox: &Sandbox,
-        goes_on: bool,
-    ) -> Result<Reported, SandboxError> {
+    /// Judges in the solver's container, with its processes still running.
+    async fn judge_here(&self, sandbox: &Sandbox, is_last: bool) -> Result<Reported, SandboxError> {
         let is_one_of_several = self.task.steps.len() > 1;
         let cleared =
             if is_one_of_several { EMPTIED.to_owned() } else { format!("rm -f {REWARD_TEXT} {REWARD_JSON}") };
         self.harness(&cleared, sandbox).await?;
-        sandbox.put_tree(TESTS_DIR, &step.tests).await?;
-        let reported = self.run_tests(step, self.spec.workdir, sandbox).await?;
-        if goes_on {
+        sandbox.put_tree(TESTS_DIR, &self.step.tests).await?;
+        let reported = self.run_tests(sandbox).await?;
+        if !is_last {
             self.harness(EMPTIED, sandbox).await?;
         }
         sandbox.check_host_disk().await?;
@@ -123,20 +136,19 @@ impl StepContext<'_> {
     /// Judges in a new container with only the declared artifacts, at their original paths.
     async fn judge_apart(
         &self,
-        step: &ForeignStep,
         stopped: &Stopped,
         artifacts: &[String],
         own_image: bool,
     ) -> Result<Reported, NoVerdict> {
-        let TrialContext { engine, images, condition, .. } = self.context;
+        let TrialContext { engine, images, condition, .. } = *self.context;
         let image = images.verifier.as_ref().filter(|_| own_image).unwrap_or(&images.solver);
         let config = engine.image_config(image).await.map_err(engine_failed)?;
         // As Harbor: what the task declares holds for both containers.
         let workdir = self.task.workdir.as_deref().unwrap_or(&config.workdir);
         let spec = LaunchSpec { image, workdir, purpose: "verifier", ..self.spec.clone() };
-        let verifier = engine.launch(&spec).await.map_err(engine_failed)?;
         // The tests have the variables of their own image.
-        let apart = StepContext { config: &config, spec: &spec, ..*self };
+        let apart = StepContext { config: &config, spec, ..self.clone() };
+        let verifier = engine.launch(&apart.spec).await.map_err(engine_failed)?;
         apart.start_entrypoint(&verifier).await?;
         for artifact in artifacts {
             let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
@@ -173,19 +185,15 @@ impl StepContext<'_> {
         let logs = apart.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await;
         logs.map_err(while_tests_ran)?;
         if !own_image {
-            verifier.put_tree(TESTS_DIR, &step.tests).await.map_err(while_tests_ran)?;
+            verifier.put_tree(TESTS_DIR, &self.step.tests).await.map_err(while_tests_ran)?;
         }
-        let reported = apart.run_tests(step, workdir, &verifier).await.map_err(while_tests_ran)?;
+        let reported = apart.run_tests(&verifier).await.map_err(while_tests_ran)?;
         verifier.check_host_disk().await.map_err(while_tests_ran)?;
         Ok(reported)
     }
 
-    async fn run_tests(
-        &self,
-        step: &ForeignStep,
-        workdir: &str,
-        sandbox: &Sandbox,
-    ) -> Result<Reported, SandboxError> {
+    async fn run_tests(&self, sandbox: &Sandbox) -> Result<Reported, SandboxError> {
+        let step = self.step;
         let tests = "(/tests/test.sh) > /logs/verifier/test-stdout.txt 2>&1";
         let script = match &step.verifier_user {
             None => format!("chmod +x /tests/test.sh; {tests}"),
@@ -204,7 +212,7 @@ impl StepContext<'_> {
         let process = Process {
             argv: ["bash", "-c", &script].map(Into::into).to_vec(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            cwd: workdir.to_owned(),
+            cwd: self.spec.workdir.to_owned(),
             stdin: Vec::new(),
             timeout: step.verifier_timeout * VERIFIER_TIMEOUT_FACTOR,
             keep: MAX_LOG,
@@ -300,53 +308,46 @@ async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxErr
     Ok(vec![pair("PYTHONPATH", FOLDER), pair("PYTEST_ADDOPTS", "-p termsmith_order")])
 }
 
-/// The verdict of a whole trial: a pass requires a full score. Checks are those of the reports, or the rewards themselves.
-pub(super) fn combine(
-    task: &Foreign,
-    steps: &[Reported],
+/// The verdict on one step: a pass requires a full score. Checks are those of the report, or the
+/// reward itself.
+fn verdict(
+    step: &ForeignStep,
+    reported: &Reported,
+    missing: MissingRunner,
     log: &mut VerifierLog,
-) -> Result<Verdict, RewardError> {
-    let from = match task.strategy {
-        Strategy::Final if steps.len() == task.steps.len() => steps.len().saturating_sub(1),
-        Strategy::Final | Strategy::Mean => 0,
-    };
-    // Steps that were not reached have not passed.
-    let mut full = steps.len() == task.steps.len();
+) -> Result<Verdict, NoVerdict> {
+    let rewards =
+        reported.rewards.as_ref().map_err(|error| NoVerdict::NoResults { cause: error.to_string() })?;
+    let is_full = is_full(rewards);
+    let could_not_run = (missing == MissingRunner::AsksControl && !is_full)
+        .then(|| missing_runner(&reported.output))
+        .flatten();
+    if let Some(line) = could_not_run {
+        return Err(NoVerdict::NoRunner { line: line.to_owned() });
+    }
+    let named = |check: &CheckId| check.in_step(&step.name);
+    // Others than the tests may have written a report, even while these ran. A check of this name is what the reward file says.
+    let (others, own): (Vec<_>, Vec<_>) =
+        reported.checks.iter().partition(|check| check.id != CheckId::reward());
+    // A report in which everything passed does not say what the reward is missing.
+    let is_contradicted = !is_full && others.iter().all(|check| check.passed);
     let mut checks = Vec::new();
-    for (step, reported) in task.steps.iter().zip(steps).skip(from) {
-        let rewards = match &reported.rewards {
-            Ok(rewards) => rewards,
-            Err(error) => return Err(error.clone()),
-        };
-        full &= is_full(rewards);
-        let named = |check: &CheckId| check.in_step(&step.name);
-        // Others than the tests may have written a report, even while these ran. A check of this name is what the reward file says.
-        let (others, own): (Vec<_>, Vec<_>) =
-            reported.checks.iter().partition(|check| check.id != CheckId::reward());
-        // A report in which everything passed does not say what the reward is missing.
-        let is_contradicted = !is_full(rewards) && others.iter().all(|check| check.passed);
-        if is_contradicted || others.is_empty() || !own.is_empty() {
-            checks.push(CheckResult { id: named(&CheckId::reward()), passed: is_full(rewards) });
-        }
-        if !is_contradicted {
-            checks.extend(
-                others.iter().map(|check| CheckResult { id: named(&check.id), passed: check.passed }),
-            );
-        }
-        if !is_full(rewards) {
-            let told: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
-            log.messages.insert(named(&CheckId::reward()), told.join(", "));
-        }
+    if is_contradicted || others.is_empty() || !own.is_empty() {
+        checks.push(CheckResult { id: named(&CheckId::reward()), passed: is_full });
     }
-    for step in task.steps.iter().skip(steps.len()) {
-        checks.push(CheckResult { id: CheckId::reward().in_step(&step.name), passed: false });
+    if !is_contradicted {
+        checks.extend(others.iter().map(|check| CheckResult { id: named(&check.id), passed: check.passed }));
     }
-    let outcome = if full { Outcome::Pass } else { Outcome::Fail };
+    if !is_full {
+        let told: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
+        log.messages.insert(named(&CheckId::reward()), told.join(", "));
+    }
+    let outcome = if is_full { Outcome::Pass } else { Outcome::Fail };
     Ok(Verdict { outcome, cause: String::new(), checks })
 }
 
 /// Whether a step's rewards allow the next step. A missing reward is below every threshold (Harbor's `_min_reward_failure`).
-pub(super) fn suffices(step: &ForeignStep, reported: &Reported) -> bool {
+fn suffices(step: &ForeignStep, reported: &Reported) -> bool {
     let reward = |name: &str| reported.rewards.as_ref().ok().and_then(|rewards| rewards.get(name).copied());
     step.min_reward.iter().all(|(name, least)| reward(name).is_some_and(|reward| reward >= *least))
 }
@@ -356,6 +357,7 @@ mod tests {
     use super::*;
     use crate::harbor::{HarborTask, Manifest};
     use crate::model::FileTree;
+    use crate::verify::Foreign;
 
     fn task() -> Foreign {
         let directory = HarborTask {
@@ -379,7 +381,9 @@ mod tests {
                 output: String::new(),
                 starved: false,
             };
-            let verdict = combine(&task(), &[reported], &mut VerifierLog::default()).unwrap();
+            let (missing, mut log) = (MissingRunner::AsksControl, VerifierLog::default());
+            let task = task();
+            let verdict = verdict(task.step(0), &reported, missing, &mut log).unwrap();
             let found: Vec<_> =
                 verdict.checks.iter().map(|check| (check.id.as_str(), check.passed)).collect();
             assert_eq!(found, expect, "{reward}");
@@ -395,6 +399,31 @@ mod tests {
         check(1.0, &[("reward", false), ("b", true)], &[("reward", true), ("b", true)]);
         check(0.0, &[], &[("reward", false)]);
         check(1.0, &[], &[("reward", true)]);
+    }
+
+    #[test]
+    fn tests_without_their_runner_ask_a_control_unless_they_pass() {
+        let check = |reward: f64, output: &str, missing: MissingRunner, expect: Option<Outcome>| {
+            let reported = Reported {
+                rewards: Ok(BTreeMap::from([("reward".to_owned(), reward)])),
+                checks: Vec::new(),
+                output: output.to_owned(),
+                starved: false,
+            };
+            let found = verdict(task().step(0), &reported, missing, &mut VerifierLog::default());
+            match &found {
+                Ok(verdict) => assert_eq!(Some(verdict.outcome), expect, "{output}"),
+                Err(error) => {
+                    assert!(matches!(error, NoVerdict::NoRunner { .. }) && expect.is_none(), "{error}");
+                }
+            }
+        };
+        let (asks, ignored) = (MissingRunner::AsksControl, MissingRunner::Ignored);
+        let says = "/tests/test.sh: line 4: uvx: command not found\n";
+        check(0.0, says, asks, None);
+        check(0.0, says, ignored, Some(Outcome::Fail));
+        check(1.0, says, asks, Some(Outcome::Pass));
+        check(0.0, "1 failed\n", asks, Some(Outcome::Fail));
     }
 
     #[test]

@@ -1,58 +1,19 @@
 //! A trial whose actor is a script: launch, act, judge.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::act::{Act, ActContext, Used, perform};
-use super::clean_room::judge;
+use super::act::{Act, Used, perform};
 use super::condition::Condition;
 use super::missing_runner::MissingRunner;
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{Outline, StateHashes};
 use super::room::VerifierLog;
-use crate::model::{Assume, Outcome, ShellOutcome, Task, Verdict};
-use crate::sandbox::{Engine, Image, LaunchSpec, Network};
-
-/// The images of a task.
-#[derive(Clone, Debug)]
-pub struct Images {
-    pub solver: Image,
-    /// The tests' own image, if they have one.
-    pub verifier: Option<Image>,
-}
-
-impl From<Image> for Images {
-    /// Solver and tests have the same image.
-    fn from(solver: Image) -> Self {
-        Self { solver, verifier: None }
-    }
-}
-
-/// What one attempt at a verdict is made with.
-#[derive(Clone, Copy, Debug)]
-pub struct TrialContext<'a> {
-    pub engine: &'a Engine,
-    pub images: &'a Images,
-    pub condition: Condition<'a>,
-    /// Whom a loss without evidence is blamed on.
-    pub assume: Assume,
-    pub missing_runner: MissingRunner,
-}
-
-impl<'a> TrialContext<'a> {
-    /// An ordinary attempt, before any control.
-    pub fn new(engine: &'a Engine, images: &'a Images) -> Self {
-        Self {
-            engine,
-            images,
-            condition: Condition::Ordinary,
-            assume: Assume::Nothing,
-            missing_runner: MissingRunner::Ignored,
-        }
-    }
-}
+use super::target::{Images, JudgedSteps, Keep, Target, TrialContext, prepared};
+use crate::model::{Assume, Outcome, ShellOutcome, Verdict};
+use crate::sandbox::{Engine, LaunchSpec};
 
 /// A finished trial.
 #[derive(Debug)]
@@ -92,108 +53,107 @@ pub struct TrialLog {
     pub engine: String,
 }
 
-impl TrialLog {
-    /// Notes the hashes of the final state, if they are known.
-    pub(super) fn hashes(&mut self, hashes: Option<StateHashes>) {
-        (self.state, self.meaning) = hashes.map(|hashes| (hashes.exact, hashes.meaning)).unzip();
-    }
-}
-
-/// The launch specification of a solver's container.
-pub fn solver_container<'a>(image: &'a Image, task: &'a Task) -> LaunchSpec<'a> {
-    LaunchSpec {
-        image,
-        limits: &task.limits,
-        profile: task.profile,
-        network: Network::None,
-        workdir: task.subject.workdir(),
-        purpose: "solver",
-        preload: Vec::new(),
-    }
-}
-
-/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. Its control is a trial of the untouched task;
-/// the control of the untouched task is the reference.
+/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open.
 pub async fn run_trial(
     engine: &Engine,
-    image: &Image,
-    task: &Task,
+    images: &Images,
+    target: &dyn Target,
     act: Act<'_>,
     condition: Condition<'_>,
     drain: &CancellationToken,
 ) -> Result<Trial, NoVerdict> {
-    let images = Images::from(image.clone());
-    let context = TrialContext::new(engine, &images);
     settled(
         Retries::new(Some(engine), drain),
-        async |assume| try_trial(TrialContext { condition, assume, ..context }, task, act).await,
-        async || {
-            let control = if matches!(act, Act::Nothing) { Act::Solve(&task.solution) } else { Act::Idle };
-            let trial = try_trial(context, task, control).await;
-            Control::of(&trial.map(|trial| trial.verdict))
+        async |assume| {
+            let context = TrialContext::new(engine, images, target, condition).await?;
+            let missing_runner = MissingRunner::of(target, act, assume);
+            try_trial(&TrialContext { assume, missing_runner, ..context }, target, act).await
         },
+        async |_| control(engine, images, target, act).await,
     )
     .await
 }
 
+/// A control for a trial of `act`: the untouched task. The control of no work is the reference, if
+/// the task has one.
+pub async fn control(engine: &Engine, images: &Images, target: &dyn Target, act: Act<'_>) -> Control {
+    let does = match (act, target.solution()) {
+        (Act::Nothing, Some(solution)) => Act::Solve(solution),
+        (
+            Act::Nothing
+            | Act::Idle
+            | Act::Solve(_)
+            | Act::Edit { .. }
+            | Act::Vary { .. }
+            | Act::Attack { .. },
+            _,
+        ) => Act::Idle,
+    };
+    let trial = async {
+        let context = TrialContext::new(engine, images, target, Condition::Ordinary).await?;
+        let missing_runner = MissingRunner::of(target, act, Assume::Nothing);
+        try_trial(&TrialContext { missing_runner, ..context }, target, does).await
+    };
+    Control::of(&trial.await.map(|trial| trial.verdict))
+}
+
 /// Runs a trial once.
-pub(super) async fn try_trial(
-    context: TrialContext<'_>,
-    task: &Task,
+async fn try_trial(
+    context: &TrialContext<'_>,
+    target: &dyn Target,
     act: Act<'_>,
 ) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
-    let TrialContext { engine, images, condition, assume, .. } = context;
-    let limits = condition.limits(&task.limits);
-    let spec = LaunchSpec { limits: &limits, ..solver_container(&images.solver, task) };
-    // The verifier has the same image.
-    condition.require(engine, &spec).await?;
-    let sandbox = engine.launch(&spec).await?;
-    let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
-    let settings = ActContext { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
-    let acted = match condition.prepare(&sandbox).await {
-        Ok(()) => perform(act, &sandbox, &settings)
-            .await
-            .map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error }),
-        Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Prepare, error }),
-    };
+    let TrialContext { engine, images, condition, assume, .. } = *context;
+    let spec = target.solver(context);
+    for image in [Some(&images.solver), images.verifier.as_ref()].into_iter().flatten() {
+        condition.require(engine, &LaunchSpec { image, ..spec.clone() }).await?;
+    }
+    let mut sandbox = engine.launch(&spec).await?;
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
-    let (exit, ended) = match acted {
-        Ok(acted) => {
-            log.exit = acted.exit;
-            log.output = acted.output;
-            log.used = acted.used;
-            (acted.exit, acted.ended)
+    let mut judged = JudgedSteps::default();
+    let (mut ended, mut late) = (Vec::new(), None);
+    for step in 0..target.steps().len() {
+        let settings = target.settings(context, step);
+        let act = act.in_step(step, settings.solution);
+        let acted = async {
+            prepared(context, target, step, &sandbox).await?;
+            let acted = perform(act, &sandbox, &settings).await;
+            acted.map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error })
+        };
+        let acted = match acted.await {
+            Ok(acted) => acted,
+            Err(lost) => {
+                sandbox.destroy().await;
+                log.verifier = judged.log;
+                return Trial::lost(lost, assume, log, started);
+            }
+        };
+        log.exit = acted.exit;
+        log.used = log.used.and(acted.used);
+        log.output.push_str(&acted.output);
+        ended.extend(acted.ended);
+        late = act.out_of_time(settings.timeout).filter(|_| acted.exit == Some(ShellOutcome::TimedOut));
+        match judged.add(target.judge(context, step, sandbox, Keep::Outline).await) {
+            Some(next) => sandbox = next,
+            None => break,
         }
-        Err(lost) => {
-            sandbox.destroy().await;
-            return Trial::lost(lost, assume, log, started);
-        }
-    };
-    let judged = judge(context, task, sandbox).await?;
-    let mut verdict = judged.verdict;
-    if let Some(cause) = act.out_of_time(timeout)
-        && exit == Some(ShellOutcome::TimedOut)
-        && verdict.is_judged()
-    {
+    }
+    let mut verdict = judged.verdict(target, assume)?;
+    if let Some(cause) = late.filter(|_| verdict.is_judged()) {
         verdict.outcome = Outcome::Timeout;
         verdict.cause = cause;
     }
-    log.hashes(judged.hashes);
-    log.outline = judged.outline;
-    log.verifier = judged.log;
-    log.seconds = started.elapsed().as_secs_f64();
-    Ok(Trial { verdict, exit, ended, log })
+    let JudgedSteps { log: verifier, hashes, outline, reward, .. } = judged;
+    let (state, meaning) = hashes.map(|StateHashes { exact, meaning }| (exact, meaning)).unzip();
+    let seconds = started.elapsed().as_secs_f64();
+    let log = TrialLog { state, meaning, outline, verifier, reward, seconds, ..log };
+    Ok(Trial { verdict, exit: log.exit, ended, log })
 }
 
 impl Trial {
     /// A trial that was lost through the fault of its solver or its task. Any other loss has no verdict.
-    pub(super) fn lost(
-        lost: NoVerdict,
-        assume: Assume,
-        mut log: TrialLog,
-        started: Instant,
-    ) -> Result<Self, NoVerdict> {
+    fn lost(lost: NoVerdict, assume: Assume, mut log: TrialLog, started: Instant) -> Result<Self, NoVerdict> {
         log.seconds = started.elapsed().as_secs_f64();
         log.output.push_str(&lost.to_string());
         let verdict = lost.verdict(assume)?;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use bollard::Docker;
 use futures_util::StreamExt as _;
 use termsmith::model::{FileTree, Outcome, Task, environment_digest};
-use termsmith::sandbox::{Engine, Image, ImageSpec};
-use termsmith::verify::{Act, Condition, SANDBOX_LOST, Trial, run_trial};
+use termsmith::sandbox::{Engine, ImageSpec};
+use termsmith::verify::{Act, Condition, HashedTask, Images, SANDBOX_LOST, Trial, run_trial};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{self, Host};
@@ -500,12 +500,16 @@ impl Saboteur {
 /// The tasks with and without programs, and their common image.
 struct SabotageContext {
     engine: Engine,
-    image: Image,
+    images: Images,
     files: Task,
     system: Task,
     programs: Task,
     service: Task,
     host: Host,
+}
+
+fn hashed(task: &Task) -> HashedTask<'_> {
+    HashedTask::new(task, environment_digest(&task.environment, "core")).unwrap()
 }
 
 impl SabotageContext {
@@ -518,8 +522,8 @@ impl SabotageContext {
             context: &files.environment,
             timeout: Duration::from_secs(600),
         };
-        let image = engine.ensure_image(&spec).await.unwrap();
-        Self { engine, image, files, system, programs, service, host: Host::new() }
+        let images = Images::from(engine.ensure_image(&spec).await.unwrap());
+        Self { engine, images, files, system, programs, service, host: Host::new() }
     }
 
     /// Runs one saboteur's trial, with siblings for as long as it lasts. Returns the faults.
@@ -537,8 +541,8 @@ impl SabotageContext {
         let hostile = async {
             let trial = run_trial(
                 &self.engine,
-                &self.image,
-                &task,
+                &self.images,
+                &hashed(&task),
                 Act::Solve(&files),
                 Condition::Ordinary,
                 &CancellationToken::new(),
@@ -582,8 +586,8 @@ impl SabotageContext {
         let task = &self.programs;
         match run_trial(
             &self.engine,
-            &self.image,
-            task,
+            &self.images,
+            &hashed(task),
             Act::Solve(&task.solution),
             Condition::Ordinary,
             &CancellationToken::new(),
@@ -688,7 +692,8 @@ fn an_edit_of_a_solution_that_loops_ends_long_before_the_limit_of_the_task() {
             task.limits.agent_timeout_sec = limit_of_task;
             let stop = CancellationToken::new();
             let trial =
-                run_trial(&context.engine, &context.image, &task, act, Condition::Ordinary, &stop).await;
+                run_trial(&context.engine, &context.images, &hashed(&task), act, Condition::Ordinary, &stop)
+                    .await;
             let verdict = trial.unwrap().verdict;
             assert_eq!((verdict.outcome, verdict.cause.as_str()), expect, "{edit}");
         };
@@ -715,7 +720,8 @@ fn a_busy_host_fails_no_right_program_and_passes_none_that_hangs() {
             let (task, stop) = (&context.programs, CancellationToken::new());
             let hogs = Hogs::new();
             let trial =
-                run_trial(&context.engine, &context.image, task, act, Condition::Ordinary, &stop).await;
+                run_trial(&context.engine, &context.images, &hashed(task), act, Condition::Ordinary, &stop)
+                    .await;
             drop(hogs);
             let trial = trial.unwrap();
             println!("{:>5.1} s  {waits}: {:?}", trial.log.seconds, trial.verdict.outcome);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use termsmith::harbor::{DeclaredVerifier, HarborTask, Publication, parse_manifest, write_task};
 use termsmith::model::{CheckId, FileTree, Task, Verdict, environment_digest};
 use termsmith::sandbox::{Engine, Image, ImageSpec};
-use termsmith::verify::{Act, Condition, Foreign, Images, run_in_place, run_trial};
+use termsmith::verify::{Act, Condition, Foreign, HashedTask, Images, run_trial};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::engine::{docker, run};
@@ -358,10 +358,11 @@ fn absolute_references_lead_to_what_the_solver_left_in_the_clean_room_and_under_
         let image = image(&engine, &task).await;
         let never = CancellationToken::new();
         let act = Act::Solve(&solution);
-        let clean = run_trial(&engine, &image, &task, act, Condition::Ordinary, &never).await.unwrap();
-        let images = Images { solver: image, verifier: None };
+        let images = Images::from(image);
+        let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
+        let clean = run_trial(&engine, &images, &hashed, act, Condition::Ordinary, &never).await.unwrap();
         let foreign = separate(&task);
-        let apart = run_in_place(&engine, &images, &foreign, act, Condition::Ordinary, &never).await.unwrap();
+        let apart = run_trial(&engine, &images, &foreign, act, Condition::Ordinary, &never).await.unwrap();
         let expect: BTreeMap<_, _> =
             STATES.iter().map(|state| (format!("test_{}", state.name), state.expect == Passes)).collect();
         let messages = &clean.log.verifier.messages;

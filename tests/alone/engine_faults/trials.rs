@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use termsmith::harbor::read_task;
-use termsmith::model::{EnvironmentDigest, File, FileTree, Outcome, RelPath, Task, environment_digest};
+use termsmith::model::{File, FileTree, Outcome, RelPath, Task, environment_digest};
 use termsmith::sandbox::{Engine, Image};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{
-    Act, Condition, EngineOnDemand, Foreign, HashedTask, Images, Slots, TrialError, TrialRecord, TrialRunner,
-    tests_of,
+    Act, Condition, EngineOnDemand, Foreign, HashedTask, Slots, Target, TrialError, TrialRecord, TrialRunner,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,15 +22,10 @@ const LANES: usize = 2;
 /// A task and what is done to it.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    kind: Kind,
+    target: Box<dyn Target>,
     reference: FileTree,
     wrong: FileTree,
     image: Image,
-}
-
-enum Kind {
-    Ours { task: Box<Task>, digest: EnvironmentDigest },
-    Foreign { task: Box<Foreign>, images: Images },
 }
 
 /// What is done in a trial.
@@ -90,8 +84,8 @@ pub(crate) async fn subjects(engine: &Engine, pace: Pace) -> Vec<Subject> {
         ours("files", task(Shape::Files), pace),
         ours("programs", task(Shape::Programs), pace),
         ours("service", task(Shape::Service), pace),
-        foreign("shared", "sound-report", SHARED_WRONG, engine, pace).await,
-        foreign("separate", "sound-separate-verifier", SEPARATE_WRONG, engine, pace).await,
+        foreign("shared", "sound-report", SHARED_WRONG, pace),
+        foreign("separate", "sound-separate-verifier", SEPARATE_WRONG, pace),
     ];
     // Built here, so that no fault meets a build.
     let run = Run::new();
@@ -117,11 +111,11 @@ fn ours(name: &'static str, mut task: Task, pace: Pace) -> Subject {
     }
     let digest = environment_digest(&task.environment, "core");
     let reference = task.solution.clone();
-    let kind = Kind::Ours { task: Box::new(task), digest };
-    Subject { name, kind, reference, wrong: tree(&[("solve.sh", OURS_WRONG)]), image: Image::named("") }
+    let target = Box::new(HashedTask::owned(task, digest).unwrap());
+    Subject { name, target, reference, wrong: tree(&[("solve.sh", OURS_WRONG)]), image: Image::named("") }
 }
 
-async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine, pace: Pace) -> Subject {
+fn foreign(name: &'static str, folder: &str, wrong: &str, pace: Pace) -> Subject {
     let mut task = read_task(&task_dir(folder)).unwrap();
     if pace == Pace::Slow {
         for script in ["solution/solve.sh", "tests/test.sh"] {
@@ -129,18 +123,9 @@ async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine,
         }
     }
     let task = Foreign::new(&task).unwrap();
-    let run = Run::new();
-    let tests = tests_of(&task);
-    let mut images = None;
-    with_runner(engine.clone(), &run, async |runner| {
-        images = Some(runner.foreign_images(&task, &tests).await.unwrap().unwrap());
-    })
-    .await;
     let reference = task.solution().unwrap().clone();
-    let images = images.unwrap();
-    let image = images.solver.clone();
-    let kind = Kind::Foreign { task: Box::new(task), images };
-    Subject { name, kind, reference, wrong: tree(&[("solve.sh", wrong)]), image }
+    let wrong = tree(&[("solve.sh", wrong)]);
+    Subject { name, target: Box::new(task), reference, wrong, image: Image::named("") }
 }
 
 /// Puts `text` before the content of a file.
@@ -158,11 +143,8 @@ async fn with_runner<T>(engine: Engine, run: &Run, work: impl AsyncFnOnce(&Trial
 
 impl Subject {
     async fn build(&mut self, runner: &TrialRunner<'_>) {
-        if let Kind::Ours { task, digest } = &self.kind {
-            let hashed = HashedTask::new(task, digest.clone()).unwrap();
-            runner.build(&hashed).await.unwrap().unwrap();
-            self.image = runner.image(&hashed).await.unwrap();
-        }
+        self.target.build(runner).await.unwrap().unwrap();
+        self.image = self.target.images(runner, Condition::Ordinary).await.unwrap().solver;
     }
 
     /// The name of the image that its solver begins in.
@@ -176,15 +158,7 @@ impl Subject {
             Action::Reference => Act::Solve(&self.reference),
             Action::Wrong => Act::Solve(&self.wrong),
         };
-        let trial = match &self.kind {
-            Kind::Ours { task, digest } => {
-                let hashed = HashedTask::new(task, digest.clone()).unwrap();
-                runner.trial(&hashed, act, Condition::Ordinary, 0).await
-            }
-            Kind::Foreign { task, images } => {
-                runner.trial_in_place(task, images, act, Condition::Ordinary, 0).await
-            }
-        };
+        let trial = runner.trial(&*self.target, act, Condition::Ordinary, 0).await;
         trial.map(|(record, _)| record)
     }
 }

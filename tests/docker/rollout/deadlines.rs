@@ -8,19 +8,21 @@ use termsmith::agent::{
     AgentError, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed,
     Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode, run_installed,
 };
+use termsmith::harbor::read_task;
 use termsmith::llm::{CallError, ModelRole, Models, Options, RetryPolicy, Settings};
 use termsmith::model::{Assume, End, File, Outcome, RelPath, Shown, TurnKind, environment_digest};
 use termsmith::retry::Backoff;
-use termsmith::rollout::{Evaluation, Slot};
+use termsmith::rollout::{Evaluated, Evaluation, RoundPlan, Slot};
 use termsmith::sandbox::Sandbox;
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, HashedTask, Keep, Slots, TrialRunner};
+use termsmith::verify::{EngineOnDemand, Foreign, HashedTask, Slots, Target, TrialRunner};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::endings::whole;
 use super::scaffolds::{Messages, message, scaffold};
 use crate::support::clock::TestClock;
+use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Kind, Server};
 use crate::support::engine::{docker, launch, process, run, shell};
 use crate::support::task::{REFERENCE, Shape, task};
@@ -303,12 +305,9 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
         let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
         let late = format!("(sleep 2\n{REFERENCE}) >/dev/null 2>&1 &");
         let (occupied, has_ended) = (slots.acquire(0).await, Notify::new());
-        let evaluation = Evaluation::CleanRoom(&hashed);
+        let evaluation = Evaluation { runner: &runner, target: &hashed, slot: Slot::ForJudging };
         let judged = evaluation.run(
-            &runner,
-            Slot::ForJudging,
-            None,
-            Keep::Nothing,
+            RoundPlan::ONLY,
             async |_, sandbox, _, _| {
                 shell(sandbox, &late).await;
                 has_ended.notify_one();
@@ -326,31 +325,75 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
     });
 }
 
-/// An interrupted run starts no trial, but its finished episodes are judged.
+/// An interrupted run starts no trial, but its finished episodes are judged, in each way of judging.
 #[test]
 fn an_interrupted_run_judges_finished_episodes() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let engine = EngineOnDemand::from(engine);
+        let check = async |target: &dyn Target| {
+            let (_dir, store) = fresh_store();
+            let (slots, drain) = (Slots::new(1), CancellationToken::new());
+            let runner =
+                TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+            target.build(&runner).await.unwrap().unwrap();
+            let evaluation = Evaluation { runner: &runner, target, slot: Slot::ForJudging };
+            let evaluated = evaluation.run(
+                RoundPlan::ONLY,
+                async |_, sandbox, _, _| {
+                    sandbox.put_tree("/solution", target.solution().unwrap()).await.unwrap();
+                    shell(sandbox, "bash /solution/solve.sh").await;
+                    drain.cancel();
+                    Ok(Ended::by(End::Submitted))
+                },
+                async |_, _| Ok(()),
+            );
+            assert_eq!(evaluated.await.unwrap().verdict.outcome, Outcome::Pass, "{}", target.name());
+        };
+        let task = task(Shape::Files);
+        let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
+        check(&hashed).await;
+        for name in ["sound-report", "sound-separate-verifier"] {
+            check(&of_another_maker(name)).await;
+        }
+    });
+}
+
+/// A task of the screening corpus.
+fn of_another_maker(name: &str) -> Foreign {
+    Foreign::new(&read_task(&task_dir(name)).unwrap()).unwrap()
+}
+
+/// A step without a sandbox to judge decides for the task, however the steps before it ended.
+#[test]
+fn a_step_whose_sandbox_is_lost_ends_the_task() {
     run(async {
         let Some(engine) = docker().await else { return };
         let (_dir, store) = fresh_store();
         let engine = EngineOnDemand::from(engine);
         let (slots, drain) = (Slots::new(1), CancellationToken::new());
         let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
-        let task = task(Shape::Files);
-        let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
-        let evaluation = Evaluation::CleanRoom(&hashed);
-        let evaluated = evaluation.run(
-            &runner,
-            Slot::ForJudging,
-            None,
-            Keep::Nothing,
-            async |_, sandbox, _, _| {
-                shell(sandbox, REFERENCE).await;
-                drain.cancel();
-                Ok(Ended::by(End::Submitted))
-            },
-            async |_, _| Ok(()),
-        );
-        assert_eq!(evaluated.await.unwrap().verdict.outcome, Outcome::Pass);
+        let task = of_another_maker("sound-two-steps");
+        task.build(&runner).await.unwrap().unwrap();
+        let evaluation = Evaluation { runner: &runner, target: &task, slot: Slot::ForJudging };
+        let check = async |first: End, last: End, expect: (End, Outcome)| {
+            let evaluated = evaluation.run(
+                RoundPlan::ONLY,
+                async |step, sandbox, _, _| {
+                    let solution = &task.steps[step].solution;
+                    sandbox.put_tree("/solution", solution).await.unwrap();
+                    shell(sandbox, "bash /solution/solve.sh").await;
+                    Ok(Ended::by(if step == 0 { first } else { last }))
+                },
+                async |_, _| Ok(()),
+            );
+            let Evaluated { ended, verdict, .. } = evaluated.await.unwrap();
+            assert_eq!((ended.end, verdict.outcome), expect, "{first:?} {last:?}");
+        };
+        check(End::Submitted, End::Submitted, (End::Submitted, Outcome::Pass)).await;
+        check(End::TimedOut, End::Submitted, (End::TimedOut, Outcome::Timeout)).await;
+        check(End::Submitted, End::SandboxLost, (End::SandboxLost, Outcome::Fail)).await;
+        check(End::TimedOut, End::SandboxLost, (End::SandboxLost, Outcome::Fail)).await;
     });
 }
 

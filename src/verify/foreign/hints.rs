@@ -1,16 +1,16 @@
 //! What may keep correct work on a foreign task from passing, in the way in which it is run.
 
+use super::Mode;
 use crate::sandbox::ImageConfig;
-use crate::verify::{Foreign, Mode};
 
 /// For the message of a reference that does not pass; empty if there is nothing to say.
-pub(super) fn hint(task: &Foreign, image: &ImageConfig) -> String {
+pub(in crate::verify) fn hint(mode: &Mode, image: &ImageConfig) -> String {
     let mut hints = Vec::new();
     let command = image.command.join(" ");
     if !only_waits(&command) {
         hints.push(format!("the image's command (`CMD {command}`) is not run, neither here nor by Harbor"));
     }
-    if let Mode::Separate { artifacts, .. } = &task.mode {
+    if let Mode::Separate { artifacts, .. } = mode {
         hints.push(format!("its tests see only these artifacts: {}", artifacts.join(", ")));
     }
     hints.join("; ")
