@@ -11,7 +11,7 @@ use super::paths::{self, Expected};
 use crate::assets::{Assets, Overrides};
 use crate::export::pairs::PairPolicy;
 use crate::export::secrets::SecretHandling;
-use crate::export::{ExportOptions, phi, sft};
+use crate::export::{ExportOptions, SftFilter, phi};
 use crate::pipeline::PipelineAssets;
 use crate::sandbox::EngineEntry;
 use crate::store::{ReadStore, RunDir, Store};
@@ -86,8 +86,8 @@ pub(super) async fn sweep(engine: &EngineOnDemand) -> usize {
 pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOptions, Failure> {
     let mut options = ExportOptions {
         sft: match args.sft {
-            SftArg::Passing => sft::Filter::Passing,
-            SftArg::All => sft::Filter::All,
+            SftArg::Passing => SftFilter::Passing,
+            SftArg::All => SftFilter::All,
         },
         failed_turns: args.failed_turns.into(),
         pairs: PairPolicy { reward: args.pair_reward.into(), ..PairPolicy::default() },

@@ -13,24 +13,13 @@ use super::figures::{Content, Figures};
 use super::row::Column;
 use super::secrets::SecretReport;
 use super::separability::{FEWEST_PAIRS, MOST_AUC};
-use super::{ConfigSummary, Excluded, ExportConfig, ExportOptions, split};
-use crate::model::{
-    Actor, Certificate, CheckClass, Outcome, Rollout, Row as CertificateRow, RowKind, Scores, Tally,
-    floored_percent, table_cell,
+use super::{
+    Certificates, ConfigSummary, Counts, DATA_LICENCE, Excluded, ExportConfig, ExportOptions, split,
 };
+use crate::model::{Actor, Rollout, Scores, floored_percent, table_cell};
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
-
-/// Counts of an export for one domain.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Tasks with at least one rollout.
-    pub tasks: u64,
-    pub rollouts: Scores,
-    /// Number of rows by config.
-    pub rows: BTreeMap<&'static str, u64>,
-}
 
 /// Who acted in rollouts: agent, scaffold and arm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,53 +93,6 @@ fn score_cells(scores: &Value) -> Result<String, Error> {
     let rate = scores.pass_rate().map_or_else(String::new, |rate| rate.to_string());
     let Scores { scored, unscored, passed } = scores;
     Ok(format!("{scored} | {unscored} | {coverage} | {passed} | {rate}"))
-}
-
-/// Sums over the certificates of the exported tasks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Certificates {
-    /// Number of certified tasks.
-    pub tasks: u64,
-    pub mutants: Tally,
-    pub clauses: Tally,
-    pub variants: Tally,
-    pub attacks: Tally,
-    /// Mutants that passed, each named by its task and mutant.
-    pub survivors: Vec<String>,
-    /// Checks that pass in the untouched environment, and all checks. Their ratio is the
-    /// `pass_ratio` for doing nothing.
-    pub untouched: Tally,
-}
-
-impl Certificates {
-    /// Adds a certificate. Certificates of rejected tasks are ignored.
-    pub fn add(&mut self, certificate: &Certificate) {
-        if !certificate.certified {
-            return;
-        }
-        self.tasks += 1;
-        let rates = &certificate.rates;
-        for (sum, tally) in [
-            (&mut self.mutants, rates.killed),
-            (&mut self.clauses, rates.clauses),
-            (&mut self.variants, rates.accepted),
-            (&mut self.attacks, rates.repelled),
-        ] {
-            sum.good += tally.good;
-            sum.counted += tally.counted;
-        }
-        // A survivor's row is `ok`, because a survivor alone never rejects a task. So `ok` cannot
-        // be used here.
-        let survived = |row: &&CertificateRow| {
-            row.kind == RowKind::Mutant && row.counts && row.outcome == Some(Outcome::Pass)
-        };
-        let names = certificate.rows.iter().filter(survived);
-        self.survivors.extend(names.map(|row| format!("{}: {}", certificate.task, row.name)));
-        for check in &certificate.checks {
-            self.untouched.counted += 1;
-            self.untouched.good += u32::from(check.class == CheckClass::P2P);
-        }
-    }
 }
 
 /// The variables of the card's template.
@@ -229,8 +171,8 @@ pub(super) fn render(
     let context = Context {
         title: &options.title,
         licence: (!has(TeacherKind::Model) && !has(TeacherKind::Imported) && of_others == 0)
-            .then_some(super::DATA_LICENCE),
-        our_licence: super::DATA_LICENCE,
+            .then_some(DATA_LICENCE),
+        our_licence: DATA_LICENCE,
         scripts: has(TeacherKind::Script),
         models: has(TeacherKind::Model),
         imported: has(TeacherKind::Imported),
@@ -351,43 +293,6 @@ fn size_category(rows: u64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn certificates_are_added_up() {
-        let certificate = |certified: bool| -> Certificate {
-            let row = |name: &str, outcome: &str, counts: bool| serde_json::json!({ "kind": "mutant", "name": name, "outcome": outcome, "ok": true, "counts": counts });
-            let check =
-                |id: &str, class: &str| serde_json::json!({ "id": id, "class": class, "weight": 1.0 });
-            let certificate = serde_json::json!({
-                "version": 3,
-                "task": "a-task",
-                "task_digest": format!("sha256:{:064x}", 1),
-                "environment_digest": format!("blake3:{:064x}", 1),
-                "tool": "0.1.0",
-                "certified": certified,
-                "rows": [row("dies", "fail", true), row("survives", "pass", true), row("equals", "pass", false)],
-                "rates": {
-                    "killed": { "good": 1, "counted": 2 },
-                    "killed_by_operator": {},
-                    "accepted": { "good": 3, "counted": 3 },
-                    "repelled": { "good": 4, "counted": 4 },
-                    "steady": { "good": 0, "counted": 0 },
-                    "flake_upper": 0.5
-                },
-                "checks": [check("a", "F2P"), check("b", "P2P"), check("c", "F2P"), check("d", "F2P")],
-                "reasons": []
-            });
-            serde_json::from_value(certificate).unwrap()
-        };
-        let mut all = Certificates::default();
-        all.add(&certificate(false));
-        assert_eq!(all, Certificates::default());
-        all.add(&certificate(true));
-        all.add(&certificate(true));
-        assert_eq!((all.tasks, all.mutants), (2, Tally { good: 2, counted: 4 }));
-        assert_eq!(all.survivors, ["a-task: survives", "a-task: survives"]);
-        assert_eq!(all.untouched.rate(), Some(0.25));
-    }
 
     #[test]
     fn size_categories() {

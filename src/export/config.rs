@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::error::{RowsError, WriteError};
-use super::parquet::{Bounds, Shards, name_shards};
+use super::parquet::{Shards, name_shards};
 use super::row::{Column, Row};
-use super::{ConfigSummary, ExportOptions, FileSummary, pref_dmpo, pref_step, sft, split};
+use super::{Bounds, ConfigSummary, ExportOptions, FileSummary, pref_dmpo, pref_step, sft, split};
 use crate::model::Rollout;
 
 /// The configs that an export writes. Loaders take the first one by default.

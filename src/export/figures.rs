@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::messages::assistant_text;
 use super::overlap::{SHORTEST_LINE, Solutions};
 use super::pairs::{PairKind, Unpaired, select};
-use super::separability::Separability;
+use super::separability::{Measured, Separability};
 use super::train::{errors_and_recoveries, repaired};
 use super::{ExportOptions, RowsError, pref_dmpo, sft, split};
 use crate::model::{Actor, FailureMode, MadeMistake, Rollout};
@@ -172,23 +172,6 @@ pub(super) struct Content {
     labels: BTreeMap<String, u64>,
     losers: u64,
     separability: Measured,
-}
-
-/// The table of AUCs.
-#[derive(Debug, Serialize)]
-pub(super) struct Measured {
-    pub(super) pairs: usize,
-    pub(super) conclusive: bool,
-    pub(super) features: Vec<MeasuredFeature>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct MeasuredFeature {
-    pub(super) name: &'static str,
-    pub(super) whole: String,
-    pub(super) after: String,
-    /// Whether an AUC of the feature is outside of the accepted range.
-    pub(super) telling: bool,
 }
 
 /// Least, median, ninth decile and greatest of some numbers.

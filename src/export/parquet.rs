@@ -14,6 +14,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::Bounds;
 use super::error::WriteError;
 use super::row::{Row, schema};
 use crate::store::StoreError;
@@ -32,25 +33,6 @@ const ZSTD_LEVEL: i32 = 3;
 /// such batches. Messages can be large, so with the default of 1024 a page could grow to many times
 /// its 1 MiB.
 const WRITE_BATCH: usize = 64;
-
-/// Bounds of files and memory, all in bytes of uncompressed text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Bytes of rows that are collected before they are encoded.
-    pub batch: usize,
-    /// Bytes after which a row group is closed. Readers load one row group at a time.
-    pub row_group: usize,
-    /// Maximum bytes of a shard, unless a single row is larger.
-    pub shard: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        // Hugging Face allows 100 MB for a row group and 500 MB for a shard. Encoding needs about
-        // four times the memory of a batch.
-        Self { batch: 1 << 20, row_group: 32 << 20, shard: 400_000_000 }
-    }
-}
 
 /// A shard under its temporary name. The final name includes the number of shards.
 #[derive(Clone, Debug)]

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::ExportOptions;
 use super::error::RowsError;
+use super::licence::licence;
 use super::messages::{MessageError, conversation};
 use super::pairs::{Pair, pairs};
 use super::phi::{Gamma, weights};
@@ -159,7 +160,7 @@ impl Row {
                 environment_digest: chosen.record.environment_digest.clone(),
                 domain: chosen.metadata.domain.clone(),
                 split_group: split::group(chosen),
-                license: super::licence(chosen).and(super::licence(rejected)),
+                license: licence(chosen).and(licence(rejected)),
                 tool_version: env!("CARGO_PKG_VERSION"),
             },
         })

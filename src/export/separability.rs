@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use super::figures::{Measured, MeasuredFeature};
+use serde::Serialize;
+
 use super::pairs::{Pair, PairKind};
 use super::surface::{Feature, Values, values};
 
@@ -95,6 +96,23 @@ impl fmt::Display for Listed<'_> {
         }
         Ok(())
     }
+}
+
+/// The table of AUCs.
+#[derive(Debug, Serialize)]
+pub(super) struct Measured {
+    pairs: usize,
+    conclusive: bool,
+    features: Vec<MeasuredFeature>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MeasuredFeature {
+    name: &'static str,
+    whole: String,
+    after: String,
+    /// Whether an AUC of the feature is outside of the accepted range.
+    telling: bool,
 }
 
 impl Separability {

@@ -10,30 +10,19 @@ use std::ops::Range;
 use arrow_schema::DataType;
 use serde::Serialize;
 
-use super::ExportOptions;
 use super::actions::{actions, commands};
 use super::error::RowsError;
-use super::licence;
+use super::licence::licence;
 use super::messages::{Branch, MessageError, branches, has_empty_message};
 use super::row::{
     Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, optional, text, weight_of,
 };
 use super::split;
 use super::train::{FailedTurns, flags};
+use super::{ExportOptions, SftFilter};
 use crate::model::{
     Difficulty, EngineeringKind, EnvironmentDigest, FailureKind, Message, Outcome, Rollout, TaskDigest,
 };
-
-/// Which trajectories become rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Filter {
-    /// Trajectories that passed every check.
-    #[default]
-    Passing,
-    /// Every trajectory in which the agent wrote a message.
-    All,
-}
 
 /// A row of `sft`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -160,7 +149,7 @@ pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<O
         let exclusion = exclusion(rollout, options);
         // If failures are rows too, duplicates stay: rewards are estimated from the numbers of
         // passes and failures.
-        if exclusion.is_some() || options.sft == Filter::All {
+        if exclusion.is_some() || options.sft == SftFilter::All {
             return exclusion;
         }
         // The same commands with other prose teach nothing new.
@@ -177,7 +166,7 @@ pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<O
 
 /// The first reason why `rollout` gives no rows, without regard to other rollouts of its task.
 fn exclusion(rollout: &Rollout, options: &ExportOptions) -> Option<Exclusion> {
-    if options.sft == Filter::Passing && !rollout.record.succeeded() {
+    if options.sft == SftFilter::Passing && !rollout.record.succeeded() {
         Some(Exclusion::NotPassing)
     } else if rollout.record.turns.is_empty() {
         Some(Exclusion::WithoutTurns)
@@ -199,10 +188,10 @@ impl RowOf for Row {
 
     fn about(options: &ExportOptions) -> String {
         let rows = match options.sft {
-            Filter::Passing => {
+            SftFilter::Passing => {
                 "those that passed every check. If several passes of a task ran the same commands, only the first has rows."
             }
-            Filter::All => "all in which the agent wrote a message. Rewards can be estimated from them.",
+            SftFilter::All => "all in which the agent wrote a message. Rewards can be estimated from them.",
         };
         let train = match options.failed_turns {
             FailedTurns::Mask => {

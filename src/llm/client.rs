@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::budget::{Ledger, Price};
+use super::clock::millis;
 use super::endpoint::Endpoint;
 use super::journal::{Begun, begun, call_key, charged};
 use super::outcome::{AttemptOutcome, UsageCharge, no_response, outcome};
@@ -482,8 +483,4 @@ impl Progress {
     fn left(&self, limit: Duration) -> Duration {
         limit.saturating_mul(LONG_REQUESTS).saturating_sub(self.spent)
     }
-}
-
-pub(super) fn millis(time: Duration) -> u64 {
-    time.as_millis().try_into().unwrap_or(u64::MAX)
 }

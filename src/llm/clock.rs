@@ -41,3 +41,8 @@ impl Clock for SystemClock {
         tokio::time::sleep(time).boxed()
     }
 }
+
+/// Whole milliseconds, for logs and records.
+pub(super) fn millis(time: Duration) -> u64 {
+    time.as_millis().try_into().unwrap_or(u64::MAX)
+}

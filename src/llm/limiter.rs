@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-use super::Clock;
+use super::clock::{Clock, millis};
 
 /// Providers limit every window of this length.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -84,7 +84,7 @@ impl<'a> Slot<'a> {
                 Ok(number) => return RateGrant { limiter, number, sent: false },
                 Err(until) => {
                     let wait = until.saturating_sub(now);
-                    tracing::debug!(wait_ms = super::client::millis(wait), "waiting for the rate limit");
+                    tracing::debug!(wait_ms = millis(wait), "waiting for the rate limit");
                     tokio::select! {
                         () = clock.sleep(wait) => {}
                         () = freed => {}

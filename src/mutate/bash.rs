@@ -5,7 +5,7 @@ use tree_sitter::Node;
 
 use super::bash_flags;
 use super::bash_operators;
-use super::edit::{Edit, above, quoted};
+use super::edit::{Edit, EditsOf, above, quoted};
 use super::embedded::{self, Program};
 use super::language::Language;
 use super::literal::{integer_plus, word_beside};
@@ -51,11 +51,10 @@ const MOST_PATHS: usize = 500;
 
 const FUNCTION: &str = "function_definition";
 
-/// Every edit of `text`, unordered. Whether the result parses is not checked. `text` is nested in
-/// `level` other programs.
-pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
+/// Every edit of `text`, unordered and not yet parsed. `embedded` edits the programs in it.
+pub(super) fn edits(text: &str, embedded: EditsOf<'_>) -> Vec<Edit> {
     let Some(tree) = Language::Bash.parse(text) else { return Vec::new() };
-    let mut walk = Walk { text, level, paths: paths(tree.root_node(), text), found: Vec::new() };
+    let mut walk = Walk { text, embedded, paths: paths(tree.root_node(), text), found: Vec::new() };
     walk.node(tree.root_node(), 0);
     walk.found
 }
@@ -77,7 +76,7 @@ pub(super) fn dropped_statements(text: &str) -> Vec<Edit> {
 
 struct Walk<'a> {
     text: &'a str,
-    level: usize,
+    embedded: EditsOf<'a>,
     /// Words of the whole script that look like paths, each once.
     paths: Vec<&'a str>,
     found: Vec<Edit>,
@@ -308,7 +307,7 @@ impl<'a> Walk<'a> {
     fn program(&mut self, program: Program, at: std::ops::Range<usize>) {
         let Some(inner) = self.text.get(at.clone()) else { return };
         let Program(language) = program;
-        let edits = language.edits(inner, self.level + 1).into_iter();
+        let edits = (self.embedded)(language, inner).into_iter();
         self.found.extend(edits.map(|edit| edit.embedded(language, at.clone())));
         if language == Language::Bash {
             self.found.extend(dropped_statements(inner).into_iter().map(|edit| edit.shifted(at.start)));

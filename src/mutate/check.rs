@@ -13,17 +13,6 @@ pub(super) const MOST_BYTES: usize = 128 << 10;
 /// reference of every recipe stays below.
 const MOST_PARSED: usize = 16 << 20;
 
-/// Copying a byte costs a fraction of parsing it. Without a bundled grammar, a text is only copied.
-const COPIED: usize = 16;
-
-/// The cost of checking an edit of `bytes` bytes in this language, as a number of parsed bytes.
-pub(super) fn cost(language: Language, bytes: usize) -> usize {
-    match language {
-        Language::Bash | Language::Python => bytes,
-        Language::Make | Language::Other | Language::Data => bytes / COPIED,
-    }
-}
-
 /// A digest of an edited text. The texts themselves are too many to keep in memory.
 pub(super) fn digest(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
@@ -71,6 +60,7 @@ impl<'a> Checker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutate::edits::edits;
 
     #[test]
     fn long_texts_have_fewer_edits_checked() {
@@ -88,7 +78,7 @@ mod tests {
     #[test]
     fn only_what_is_parsed_costs_much() {
         let check = |language: Language, text: &str, expect: usize| {
-            let edits = language.edits(text, 0);
+            let edits = edits(language, text);
             let most = edits.iter().map(|edit| edit.cost(language, text.len())).max();
             assert_eq!(most, Some(expect), "{language:?} {text:?}");
         };

@@ -4,12 +4,14 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::check::cost;
 use super::language::Language;
 use super::operator::Operator;
 
 /// Maximum number of characters of code that a description quotes.
 const QUOTED: usize = 40;
+
+/// Returns the edits of a program inside of another one.
+pub(super) type EditsOf<'a> = &'a dyn Fn(Language, &str) -> Vec<Edit>;
 
 /// A range of a text and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +91,7 @@ impl Edit {
     /// The cost of checking the edit in a text of `length` bytes in this language.
     pub(super) fn cost(&self, language: Language, length: usize) -> usize {
         let programs = self.programs.iter().map(|(language, at)| (*language, at.len()));
-        programs.chain([(language, length)]).map(|(language, length)| cost(language, length)).sum()
+        programs.chain([(language, length)]).map(|(language, length)| language.cost(length)).sum()
     }
 
     /// The part `whole` of `text` after the edit. `None` if the edited range is outside of it.

@@ -2,17 +2,14 @@
 
 use tree_sitter::Tree;
 
-use super::edit::Edit;
-use super::{bash, make, python, tokens};
 use crate::syntax::{Grammar, children, depth, parse};
 
 /// Maximum depth of a syntax tree that is walked. Walks are recursive, and texts are untrusted.
 /// Programs by people are a tenth as deep.
 const MOST_NESTED: usize = 400;
 
-/// Maximum number of nested programs that are edited as programs. Deeper ones count as plain text.
-/// Each level is parsed again.
-const MOST_EMBEDDED: usize = 3;
+/// Copying a byte costs a fraction of parsing it. Without a bundled grammar, a text is only copied.
+const COPIED: usize = 16;
 
 /// How a text is mutated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,23 +69,12 @@ impl Language {
         }
     }
 
-    /// Every edit of `text`, in text order. Whether the result parses is not checked. `text` is
-    /// nested in `level` other programs.
-    pub(super) fn edits(self, text: &str, level: usize) -> Vec<Edit> {
-        if level > MOST_EMBEDDED {
-            return Vec::new();
+    /// The cost of checking an edit of `bytes` bytes in this language, as a number of parsed bytes.
+    pub(super) fn cost(self, bytes: usize) -> usize {
+        match self {
+            Self::Bash | Self::Python => bytes,
+            Self::Make | Self::Other | Self::Data => bytes / COPIED,
         }
-        let mut edits = match self {
-            Self::Bash => bash::edits(text, level),
-            Self::Python => python::edits(text),
-            Self::Make => make::edits(text, level),
-            Self::Other => tokens::program(text),
-            Self::Data => tokens::data(text),
-        };
-        edits.sort_by(|a, b| {
-            (a.range.start, a.range.end, &a.with).cmp(&(b.range.start, b.range.end, &b.with))
-        });
-        edits
     }
 
     /// Number of syntax errors. 0 without a bundled grammar.

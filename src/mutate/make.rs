@@ -1,12 +1,11 @@
 //! Mutants of makefiles: prerequisites or recipe lines omitted, and shell edits of recipe lines.
 
-use super::edit::{Edit, quoted};
+use super::edit::{Edit, EditsOf, quoted};
 use super::language::Language;
 use super::operator::Operator;
 
-/// Every edit of `text`, unordered. Whether the result parses is not checked. `text` is nested in
-/// `level` other programs.
-pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
+/// Every edit of `text`, unordered and not yet parsed. `embedded` edits the programs in it.
+pub(super) fn edits(text: &str, embedded: EditsOf<'_>) -> Vec<Edit> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut rule = 0;
@@ -17,7 +16,7 @@ pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
                 Edit::drop(text, start..start + body.len(), "\t@:", Operator::DroppedStatement).region(rule),
             );
             let at = start + 1..start + body.len();
-            let edits = Language::Bash.edits(command, level + 1).into_iter();
+            let edits = embedded(Language::Bash, command).into_iter();
             found.extend(edits.map(|edit| edit.embedded(Language::Bash, at.clone()).region(rule)));
         } else if !body.starts_with('#') && !body.trim().is_empty() {
             rule = start;

@@ -10,6 +10,7 @@ mod bash_operators;
 mod check;
 mod cuts;
 mod edit;
+mod edits;
 mod embedded;
 mod language;
 mod literal;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::check::{Checker, MOST_BYTES, digest, step};
 use super::edit::{Edit, line_of};
+use super::edits::edits;
 use super::language::Language;
 use super::operator::Operator;
 use crate::model::{File, FileTree, RelPath};
@@ -45,7 +46,7 @@ pub fn mutants(solution: &FileTree) -> Vec<Mutant> {
     let files = solution.iter().filter_map(|(path, file)| {
         let text = file.as_text().filter(|text| text.len() <= MOST_BYTES)?;
         let language = Language::of_file(path.as_str(), text)?;
-        Some((path, text, language, language.edits(text, 0)))
+        Some((path, text, language, edits(language, text)))
     });
     let files: Vec<(&RelPath, &str, Language, Vec<Edit>)> = files.collect();
     let costs = files

@@ -20,12 +20,11 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use parquet::schema::printer::print_schema;
 use serde_json::Value;
 use termsmith::export::pairs::pairs;
-use termsmith::export::parquet::Bounds;
 use termsmith::export::phi::{Gamma, weights};
 use termsmith::export::train::FailedTurns;
 use termsmith::export::{
-    ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, Solutions, TaskRollouts,
-    atif, export, pref_dmpo, pref_step, sft,
+    Bounds, ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, SftFilter,
+    Solutions, TaskRollouts, atif, export, pref_dmpo, pref_step, sft,
 };
 use termsmith::model::{
     self, Actor, AdversaryView, Arm, Exploit, FileTree, ModelActor, RelPath, Rollout, Shown, TaskMetadata,
@@ -76,7 +75,7 @@ fn run(data: &Path, groups: &[Vec<Rollout>], options: &ExportOptions) -> ExportS
 }
 
 fn everything() -> ExportOptions {
-    ExportOptions { sft: sft::Filter::All, ..ExportOptions::default() }
+    ExportOptions { sft: SftFilter::All, ..ExportOptions::default() }
 }
 
 fn config<'a>(summary: &'a ExportSummary, name: &str) -> &'a ConfigSummary {

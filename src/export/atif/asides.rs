@@ -2,9 +2,12 @@
 
 use serde_json::json;
 
-use super::document::{Agent, FinalMetrics, Observation, ObservationResult, Step, SubagentRef, Trajectory};
+use super::agent::agent;
+use super::document::{
+    Agent, Document, FinalMetrics, Observation, ObservationResult, SCHEMA_VERSION, Step, SubagentRef,
+    Trajectory, object,
+};
 use super::steps::{copied, message_step, metrics, numbered};
-use super::{Document, SCHEMA_VERSION, agent, object};
 use crate::model::{Aside, AsideKind, CallDetail, Handoff, Key, Rollout};
 
 /// The documents of the handoff that ends `segment`. `steps` are the steps of that segment. If a

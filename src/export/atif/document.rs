@@ -5,6 +5,16 @@ use serde_json::{Map, Value};
 
 use crate::model::{CallDetail, Tokens};
 
+/// The value of `schema_version`.
+pub const SCHEMA_VERSION: &str = "ATIF-v1.7";
+
+/// A document, and its file name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub name: String,
+    pub trajectory: Trajectory,
+}
+
 /// An ATIF document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trajectory {
@@ -136,5 +146,13 @@ impl FinalMetrics {
             total_cost_usd: details.filter_map(|detail| detail.usd).reduce(|one, other| one + other),
             total_steps,
         }
+    }
+}
+
+/// The fields of a JSON object.
+pub(super) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
     }
 }

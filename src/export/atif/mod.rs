@@ -10,8 +10,10 @@
 //! - Steps without a model call have no metrics.
 //! - Unknown keys are refused, so termsmith's own fields are in `extra`.
 
+mod agent;
 mod asides;
 mod document;
+mod error;
 mod stamps;
 mod steps;
 #[cfg(test)]
@@ -19,46 +21,16 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub use document::Trajectory;
+pub(in crate::export) use agent::{agent_name, model_name};
+pub use document::{Document, SCHEMA_VERSION, Trajectory};
+pub use error::AtifError;
 pub use stamps::Stamps;
+pub use steps::Calls;
 
-use self::document::{Agent, FinalMetrics};
-use super::messages::{MessageError, check_observations};
-use crate::model::{Actor, CallDetail, Key, Rollout, Tokens, ToolDefinition};
-
-/// The value of `schema_version`.
-pub const SCHEMA_VERSION: &str = "ATIF-v1.7";
-
-/// Which tool calls a document contains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Calls {
-    /// The model's function calls. In addition, one call with `extra.parsed` for each command that
-    /// a scaffold parsed from a message.
-    #[default]
-    Parsed,
-    /// The model's function calls only. Harbor's `traces export` writes tool calls into the text;
-    /// with this choice that text is the model's exact message (Harbor's `raw_content`). Parsed
-    /// commands are in the step's `extra.acts`.
-    Spoken,
-}
-
-/// A rollout that cannot be written as ATIF.
-#[derive(Debug, thiserror::Error)]
-pub enum AtifError {
-    #[error(transparent)]
-    Damaged(#[from] MessageError),
-    #[error(
-        "trajectory `{id}` has {turns} turns but {stamps} time stamps\nhint: observe one for each turn, or none"
-    )]
-    StampCount { id: String, turns: usize, stamps: usize },
-}
-
-/// A document, and its file name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Document {
-    pub name: String,
-    pub trajectory: Trajectory,
-}
+use self::agent::agent;
+use self::document::{FinalMetrics, object};
+use super::messages::check_observations;
+use crate::model::{Actor, CallDetail, Key, Rollout, Tokens};
 
 /// The ATIF documents of `rollout`. The first is `<base>.json`.
 ///
@@ -128,43 +100,6 @@ fn segment_name(base: &str, segment: usize) -> String {
     if segment == 0 { format!("{base}.json") } else { format!("{base}.cont-{segment}.json") }
 }
 
-/// Name and version of the agent in ATIF and Harbor documents.
-pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
-    let record = &rollout.record;
-    let ours = |name: &str| (format!("termsmith-{name}"), env!("CARGO_PKG_VERSION").to_owned());
-    match &record.actor {
-        // Harbor refuses null. It writes `unknown` itself.
-        Actor::Imported(origin) => {
-            (origin.agent.clone(), origin.agent_version.clone().unwrap_or_else(|| "unknown".to_owned()))
-        }
-        Actor::Model(_) => ours(&record.scaffold),
-        Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => ours(record.actor.teacher()),
-    }
-}
-
-/// The model of the rollout, or what acted in place of one: `scripted`, `oracle` or `nop`.
-pub(in crate::export) fn model_name(rollout: &Rollout) -> Option<String> {
-    match &rollout.record.actor {
-        Actor::Imported(origin) => origin.model.clone(),
-        actor => Some(actor.teacher().to_owned()),
-    }
-}
-
-fn agent(rollout: &Rollout) -> Agent {
-    let (name, version) = agent_name(rollout);
-    Agent {
-        name,
-        version,
-        model_name: model_name(rollout),
-        tool_definitions: rollout.record.tools.iter().map(definition).collect(),
-        extra: object(json!({ "scaffold": rollout.record.scaffold })),
-    }
-}
-
-fn definition(tool: &ToolDefinition) -> Value {
-    json!({ "type": "function", "function": tool })
-}
-
 /// Sum over all calls. `None` if the server counted none.
 pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -> Option<u64> {
     rollout.record.usages().map(|usage| of(&usage)).reduce(|one, other| one + other)
@@ -208,11 +143,4 @@ fn rollout_extra(rollout: &Rollout) -> Map<String, Value> {
         "judge_labels": rollout.labels,
         "judge": rollout.judge,
     }))
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
 }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::AtifError;
+use super::error::AtifError;
 use crate::model::Rollout;
 
 /// The observed time stamps of a rollout. Documents contain them as ISO 8601

@@ -4,10 +4,23 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::document::{Metrics, Observation, ObservationResult, Step, ToolCall};
-use super::{Calls, Stamps, object};
+use super::document::{Metrics, Observation, ObservationResult, Step, ToolCall, object};
+use super::stamps::Stamps;
 use crate::clock::iso8601;
 use crate::model::{Act, Actor, CallDetail, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind};
+
+/// Which tool calls a document contains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// The model's function calls. In addition, one call with `extra.parsed` for each command that
+    /// a scaffold parsed from a message.
+    #[default]
+    Parsed,
+    /// The model's function calls only. Harbor's `traces export` writes tool calls into the text;
+    /// with this choice that text is the model's exact message (Harbor's `raw_content`). Parsed
+    /// commands are in the step's `extra.acts`.
+    Spoken,
+}
 
 /// The steps of one segment of `rollout`, which consists of `turns`. `details` has one entry for
 /// each turn of the rollout.

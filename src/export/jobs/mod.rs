@@ -11,36 +11,25 @@
 
 mod documents;
 mod totals;
+mod trial;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
+
+pub use trial::Trial;
 
 use self::documents::Written;
 use self::totals::JobTotals;
-use super::atif::{AtifError, Calls, Stamps, documents};
+use super::atif::{AtifError, Calls, documents};
 use crate::folder::read_file;
-use crate::model::{CallDetail, File, FileTree, Key, RelPath, Rollout};
+use crate::model::{File, FileTree, Key, RelPath};
 use crate::store::{StoreError, publish_file, publish_tree, remove_published};
 
 /// Maximum bytes that are read of a job's file. `result.json` lists every trial.
 const LARGEST: u64 = 256 << 20;
-
-/// A rollout, with the other data of a trial's folder.
-#[derive(Clone, Debug)]
-pub struct Trial {
-    pub rollout: Rollout,
-    pub stamps: Stamps,
-    /// When its verdict was given.
-    pub finished: DateTime<Utc>,
-    /// Details of its model calls, by key.
-    pub details: std::collections::BTreeMap<Key, CallDetail>,
-    /// Output of the verifier's test runner.
-    pub verifier_output: String,
-}
 
 /// Why a job folder was not written.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,9 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 
 use crate::clock::instant;
+use crate::export::atif::Stamps;
 use crate::export::shapes::{detail, shapes};
-use crate::model::FailureKind;
+use crate::model::{FailureKind, Rollout};
 
 use super::*;
 

@@ -1,0 +1,43 @@
+//! The agent of a rollout, as ATIF and Harbor name it.
+
+use serde_json::{Value, json};
+
+use super::document::{Agent, object};
+use crate::model::{Actor, Rollout, ToolDefinition};
+
+/// Name and version of the agent in ATIF and Harbor documents.
+pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
+    let record = &rollout.record;
+    let ours = |name: &str| (format!("termsmith-{name}"), env!("CARGO_PKG_VERSION").to_owned());
+    match &record.actor {
+        // Harbor refuses null. It writes `unknown` itself.
+        Actor::Imported(origin) => {
+            (origin.agent.clone(), origin.agent_version.clone().unwrap_or_else(|| "unknown".to_owned()))
+        }
+        Actor::Model(_) => ours(&record.scaffold),
+        Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => ours(record.actor.teacher()),
+    }
+}
+
+/// The model of the rollout, or what acted in place of one: `scripted`, `oracle` or `nop`.
+pub(in crate::export) fn model_name(rollout: &Rollout) -> Option<String> {
+    match &rollout.record.actor {
+        Actor::Imported(origin) => origin.model.clone(),
+        actor => Some(actor.teacher().to_owned()),
+    }
+}
+
+pub(super) fn agent(rollout: &Rollout) -> Agent {
+    let (name, version) = agent_name(rollout);
+    Agent {
+        name,
+        version,
+        model_name: model_name(rollout),
+        tool_definitions: rollout.record.tools.iter().map(definition).collect(),
+        extra: object(json!({ "scaffold": rollout.record.scaffold })),
+    }
+}
+
+fn definition(tool: &ToolDefinition) -> Value {
+    json!({ "type": "function", "function": tool })
+}
