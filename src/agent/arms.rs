@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::control;
 use super::conversation::Conversation;
-use super::episode::AgentError;
+use super::error::AgentError;
 use super::scaffold::AssistantMessage;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};

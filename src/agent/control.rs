@@ -7,7 +7,7 @@
 //! failure. Otherwise a policy could turn a failure into a sample that is left out.
 
 use super::conversation::Conversation;
-use super::episode::AgentError;
+use super::error::AgentError;
 use crate::llm::{AttemptError, CallError, CallSite, ChatMessage, ChatRequest, Models, Reply, ToolCall};
 use crate::model::End;
 

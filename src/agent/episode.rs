@@ -1,139 +1,21 @@
 //! The agent loop: message, actions, observation, until the agent submits or a limit ends the episode.
 
-use std::future::Future;
 use std::time::{Duration, Instant};
 
-use super::arms::Mentor;
-use super::conversation::{Conversation, HandedOff, TurnSeen, is_judged_submission};
-use super::installed;
-use super::scaffold::{
-    AssistantMessage, Driver, EpisodeContext, Machine, Opening, Protocol, ScaffoldError, Session, Step,
-};
-use super::scripted::ScriptError;
-use super::summary::{self, Summariser};
-use crate::clock::now_ms;
-use crate::llm::CallError;
-use crate::model::{Act, Assume, Blame, End, ShellOutcome, Shown, Turn, TurnKind};
-use crate::prompts::PromptsError;
-use crate::sandbox::{EngineError, ExecLimit, SandboxError};
-use crate::store::StoreError;
 use tracing::Instrument as _;
 
-/// Where the next assistant message comes from.
-pub trait Policy: Send {
-    /// The next message of the conversation.
-    fn next(
-        &mut self,
-        conversation: &Conversation,
-    ) -> impl Future<Output = Result<AssistantMessage, AgentError>> + Send;
-}
-
-/// Where turns are recorded as they happen: each before the next message is requested, so that a killed process loses nothing that
-/// a model was shown.
-pub trait TurnLog: Send {
-    fn opened(&mut self, opening: &Opening) -> impl Future<Output = Result<(), StoreError>> + Send;
-    fn turned(
-        &mut self,
-        number: usize,
-        turn: &Turn,
-        seen: &TurnSeen,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-    /// Handoff `number` begins, with this on the screen. A handoff that is interrupted asks about the same screen again.
-    fn handing_off(
-        &mut self,
-        number: usize,
-        screen: &str,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-    fn handed_off(
-        &mut self,
-        number: usize,
-        handed: &HandedOff,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-}
-
-/// Records nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct NoTurnLog;
-
-impl TurnLog for NoTurnLog {
-    async fn opened(&mut self, _: &Opening) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn turned(&mut self, _: usize, _: &Turn, _: &TurnSeen) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn handing_off(&mut self, _: usize, _: &str) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn handed_off(&mut self, _: usize, _: &HandedOff) -> Result<(), StoreError> {
-        Ok(())
-    }
-}
-
-/// Why an episode could not be completed: an error that the agent did not cause.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The sandbox was lost, and the solver is not known to be at fault.
-    #[error(transparent)]
-    Sandbox(SandboxError),
-    /// A fresh sandbox could not be opened, before the agent was asked anything.
-    #[error("the episode could not begin: {0}")]
-    NotBegun(SandboxError),
-    /// An agent with a loop of its own ended before a model answered it: its command line is wrong,
-    /// or does not fit the task's image.
-    #[error(
-        "the agent ended ({how}) before the model answered it\n{output}\nhint: --agent-command must start a program of the task's image, which sends chat completions to $OPENAI_BASE_URL"
-    )]
-    NeverAsked { how: String, output: String },
-    #[error(transparent)]
-    Prompts(#[from] PromptsError),
-    #[error(transparent)]
-    Call(#[from] CallError),
-    /// The endpoint refuses what the policy wrote, and nothing else: the episode ends so, and its
-    /// state is judged.
-    #[error("{cause}")]
-    Refused { end: End, cause: String },
-    /// The run is stopping. The turn is executed again by the next run.
-    #[error("the run is stopping\nhint: the same command continues where it stopped")]
-    Drained,
-    /// An agent with a loop of its own gave up on a reply that was late, and not because of the model.
-    #[error("the agent ended without a reply that waited {} s for its endpoint", waited.as_secs())]
-    GaveUp { waited: Duration },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(
-        "the scripted expert cannot continue: {0}\nhint: `termsmith recipe check` runs the script and names the step"
-    )]
-    Script(#[from] ScriptError),
-}
-
-/// How an episode ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    pub end: End,
-    /// Why the sandbox was lost, how a replayed turn differs from its record, or the end of the
-    /// output of an agent with a loop of its own; otherwise empty.
-    pub cause: String,
-    /// Whether a replayed turn differs from its record by a time limit that it met.
-    pub limit_differs: bool,
-}
-
-impl Ended {
-    /// An end that needs no explanation.
-    pub fn by(end: End) -> Self {
-        Self::because(end, String::new())
-    }
-
-    /// An end, and why it came.
-    pub fn because(end: End, cause: String) -> Self {
-        Self { end, cause, limit_differs: false }
-    }
-}
+use super::arms::Mentor;
+use super::conversation::{Conversation, TurnSeen};
+use super::ended::{Ended, lost, not_begun};
+use super::error::AgentError;
+use super::policy::Policy;
+use super::replay::replay_recorded;
+use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Protocol, ScaffoldError, Session, Step};
+use super::summary::{self, Summariser};
+use super::turn_log::TurnLog;
+use crate::clock::now_ms;
+use crate::llm::CallError;
+use crate::model::{End, Shown, Turn, TurnKind};
 
 /// Optional participants of an episode, in addition to policy and scaffold.
 #[derive(Debug)]
@@ -244,68 +126,6 @@ async fn next_turn<M: Policy, N: TurnLog>(
     })
 }
 
-/// Executes the recorded turns again. If the last of them ended the episode, it ends again.
-async fn replay_recorded<'p>(
-    protocol: &'p dyn Protocol,
-    session: &mut Box<dyn Session + 'p>,
-    conversation: &Conversation,
-    episode: &'p EpisodeContext<'_>,
-) -> Result<Option<Ended>, AgentError> {
-    let recorded = conversation.turns.iter().zip(&conversation.seen).enumerate().skip(conversation.done);
-    for (number, (turn, seen)) in recorded {
-        if turn.kind == TurnKind::Asked {
-            continue;
-        }
-        let span = tracing::info_span!("turn", number = number + 1, recorded = true);
-        let step = match session.execute(&AssistantMessage::recorded(turn), episode).instrument(span).await {
-            Ok(step) => step,
-            Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
-        };
-        if step.kind != turn.kind || step.acts != turn.acts {
-            let cause = format!(
-                "turn {}: {:?} was recorded, {:?} is the result now",
-                number + 1,
-                turn.acts,
-                step.acts
-            );
-            let limit_differs = met_a_limit(&step.acts) != met_a_limit(&turn.acts);
-            let diverged = Ended::because(End::ResumeDiverged, cause);
-            return Ok(Some(Ended { limit_differs, ..diverged }));
-        }
-        if is_judged_submission(turn, seen) {
-            match new_round(protocol, episode).await {
-                Ok(opened) => *session = opened,
-                Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
-            }
-            episode.deadline.restart(conversation.left_in_round(episode.limits.total, number + 1));
-        } else if step.kind == TurnKind::Submitted {
-            return Ok(Some(Ended::by(End::Submitted)));
-        }
-        if step.shell_ended {
-            return Ok(Some(Ended::by(End::ShellEnded)));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a command met the scaffold's time limit.
-fn met_a_limit(acts: &[Act]) -> bool {
-    acts.iter().any(|act| matches!(act, Act::Command { outcome: Some(ShellOutcome::TimedOut), .. }))
-}
-
-/// Opens the session of a further round. A round that is not executed again begins in a new container, where no process of the one before it is
-/// left.
-async fn new_round<'p>(
-    protocol: &'p dyn Protocol,
-    episode: &'p EpisodeContext<'_>,
-) -> Result<Box<dyn Session + 'p>, ScaffoldError> {
-    let unusable = |error| ScaffoldError::of(error, Vec::new());
-    episode.sandbox.end_processes().await.map_err(unusable)?;
-    // The end of the shell becomes the result of this command, not of the round's first one.
-    episode.sandbox.shell("exit 0", &ExecLimit::default()).await.map_err(unusable)?;
-    protocol.open(episode, "").await.map(|(session, _)| session)
-}
-
 fn limit_reached<N>(
     conversation: &Conversation,
     episode: &EpisodeContext<'_>,
@@ -412,50 +232,6 @@ async fn execute<N: TurnLog>(
     session.execute(assistant, episode).await.map_err(TurnError::Scaffold)
 }
 
-/// Ends an episode whose sandbox was lost through the solver's actions. Every other loss stays an error, so that the episode is run again
-/// in a fresh container.
-fn lost(
-    error: ScaffoldError,
-    episode: &EpisodeContext<'_>,
-) -> Result<(Ended, Vec<crate::model::Act>), AgentError> {
-    match error {
-        ScaffoldError::Prompts(error) => Err(error.into()),
-        ScaffoldError::Engine(error) => Err(error.into()),
-        ScaffoldError::Drained => Err(AgentError::Drained),
-        ScaffoldError::Sandbox { error, acts } => Ok((ended_by_loss(error, episode.assume)?, acts)),
-    }
-}
-
-/// How an episode ends if its session, e.g. its shell, cannot be opened.
-fn not_begun(error: ScaffoldError, episode: &EpisodeContext<'_>) -> Result<Ended, AgentError> {
-    match (error, episode.machine) {
-        (ScaffoldError::Sandbox { error, .. }, Machine::Fresh) => Err(AgentError::NotBegun(error)),
-        (error, Machine::Fresh | Machine::Used) => lost(error, episode).map(|(ended, _)| ended),
-    }
-}
-
-/// Opens what an episode of `driver` opens first, and closes it again: what a control has to do
-/// beside an episode that was lost.
-pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<(), AgentError> {
-    match driver {
-        Driver::TurnByTurn(protocol) => match protocol.open(episode, "").await {
-            Ok(_) => Ok(()),
-            Err(error) => not_begun(error, episode).map(drop),
-        },
-        Driver::InSandbox { .. } => {
-            installed::open(episode, "").await.map(drop).map_err(AgentError::NotBegun)
-        }
-    }
-}
-
-/// The end of an episode whose sandbox was lost, if the solver is at fault.
-pub(super) fn ended_by_loss(error: SandboxError, assume: Assume) -> Result<Ended, AgentError> {
-    match assume.blame(error.blame()) {
-        Some(Blame::Solver) => Ok(Ended::because(End::SandboxLost, error.to_string())),
-        Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(AgentError::Sandbox(error)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio_util::sync::CancellationToken;
@@ -463,9 +239,10 @@ mod tests {
     use super::*;
     use crate::agent::bash_block::BashBlock;
     use crate::agent::deadline::Deadline;
-    use crate::agent::scaffold::StepLimits;
+    use crate::agent::scaffold::{Machine, StepLimits};
+    use crate::agent::turn_log::NoTurnLog;
     use crate::assets::Assets;
-    use crate::model::{Act, Limits, Profile, ShellOutcome};
+    use crate::model::{Act, Assume, Limits, Profile, ShellOutcome};
     use crate::sandbox::{Image, LaunchSpec, Network, process_engine};
 
     /// Longer than any command here.

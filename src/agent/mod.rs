@@ -9,30 +9,41 @@ mod bash_block;
 mod control;
 mod conversation;
 mod deadline;
+mod ended;
 mod episode;
+mod error;
 mod heredoc;
 mod honesty;
 mod installed;
+mod open;
 mod policies;
+mod policy;
 mod react;
 mod registry;
+mod replay;
 mod scaffold;
 mod scripted;
 mod shell_command;
 mod summary;
+mod summary_texts;
 pub mod terminal;
 pub mod terminus;
 mod terminus_scaffold;
+mod turn_log;
 
 pub use arms::{ArmTexts, Mentor, QUESTIONS};
 pub use bash::BashTool;
 pub use bash_block::{BashBlock, read_block, write_block};
 pub use conversation::{Conversation, HandedOff, HandoffSeen, TurnSeen};
 pub use deadline::Deadline;
-pub use episode::{AgentError, Ended, Hooks, NoTurnLog, Policy, TurnLog, open, run_episode};
+pub use ended::Ended;
+pub use episode::{Hooks, run_episode};
+pub use error::AgentError;
 pub use honesty::{Leak, unseen_literals};
 pub use installed::{Installed, PORT, run_installed};
+pub use open::open;
 pub use policies::{Logprobs, ModelPolicy};
+pub use policy::Policy;
 pub use react::{React, read_action};
 pub use registry::SCAFFOLDS;
 pub use scaffold::{
@@ -45,7 +56,9 @@ pub use scripted::{
     ScaffoldMixError, ScriptError, ScriptedAgent, ScriptedScaffolds, Shows, checked_at_the_end, decisions,
     lose, losing, novelty, passing, rehearsed,
 };
-pub use summary::{PlainSummary, Summariser, SummaryTexts};
+pub use summary::Summariser;
+pub use summary_texts::{PlainSummary, SummaryTexts};
 pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus};
+pub use turn_log::{NoTurnLog, TurnLog};
 
 pub use crate::prompts::{PromptSet, PromptsError};

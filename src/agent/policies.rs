@@ -2,7 +2,8 @@
 
 use super::control::{self, in_other_words};
 use super::conversation::Conversation;
-use super::episode::{AgentError, Policy};
+use super::error::AgentError;
+use super::policy::Policy;
 use super::scaffold::AssistantMessage;
 use crate::llm::{CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
 use crate::model::{End, Tokens, ToolCall};

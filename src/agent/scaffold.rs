@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::deadline::Deadline;
-use super::summary::{PlainSummary, SummaryTexts};
+use super::summary_texts::{PlainSummary, SummaryTexts};
 use super::terminal::Wake;
 use crate::assets::Assets;
 use crate::model::{Act, Assume, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};

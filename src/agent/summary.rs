@@ -13,15 +13,12 @@ use minijinja::context;
 
 use super::control::{self, in_other_words};
 use super::conversation::{Conversation, HandedOff, HandoffSeen, LastShown, end_of};
-use super::episode::AgentError;
-use super::terminus;
-use crate::assets::Assets;
+use super::error::AgentError;
+use super::summary_texts::{PlainSummary, SummaryTexts};
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, ModelRole, Models, Tool};
 use crate::model::{Aside, AsideKind, Handoff, HandoffShown, Message, Role, Tokens, Turn, TurnKind};
-use crate::prompts::{PromptSet, PromptsError};
+use crate::prompts::PromptsError;
 
-/// Folder of the texts for scaffolds without texts of their own.
-const FOLDER: &str = "summary";
 /// Tokens of the context that are kept free for a summary (terminus-2's
 /// `proactive_summarization_threshold`).
 const RESERVED: u64 = 8_000;
@@ -31,29 +28,6 @@ const UNWOUND_RESERVED: u64 = 4_000;
 /// history, so that the request for a summary still fits.
 const RESERVED_SHARE: u64 = 4;
 const UNWOUND_PART: u64 = 2 * RESERVED_SHARE;
-
-/// The texts for scaffolds without texts of their own, from `templates/prompts/summary/`.
-#[derive(Clone, Debug)]
-pub struct PlainSummary(PromptSet);
-
-impl PlainSummary {
-    /// Loads the texts.
-    pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
-        PromptSet::load(assets, FOLDER, &["ask.md.j2", "short.md.j2", "handoff.md.j2"]).map(Self)
-    }
-
-    /// Hash over all texts.
-    pub fn digest(&self) -> String {
-        self.0.digest()
-    }
-}
-
-/// The texts that ask for a summary.
-#[derive(Clone, Copy, Debug)]
-pub enum SummaryTexts<'a> {
-    Terminus(&'a terminus::Texts),
-    Plain(&'a PlainSummary),
-}
 
 /// Summarises a conversation. The model that acts writes the summary.
 #[derive(Debug)]

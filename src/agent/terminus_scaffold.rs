@@ -9,7 +9,7 @@ use super::scaffold::{
     ActSeen, AssistantMessage, Driver, EpisodeContext, OpenSession, Opening, Protocol, Scaffold,
     ScaffoldEntry, ScaffoldError, Session, Step,
 };
-use super::summary::{PlainSummary, SummaryTexts};
+use super::summary_texts::{PlainSummary, SummaryTexts};
 use super::terminal::{SIZE, Terminal, WaitOutcome, Wake};
 use super::terminus::{Format, Next, Pane, Parsed, Reading, Texts, Turns, to_bytes};
 use crate::assets::Assets;

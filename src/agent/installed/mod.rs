@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
-use super::episode::{AgentError, Ended, ended_by_loss};
+use super::ended::{Ended, ended_by_loss};
+use super::error::AgentError;
 use super::scaffold::{Driver, EpisodeContext, Machine, Scaffold, ScaffoldEntry, ScaffoldLoadError};
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};

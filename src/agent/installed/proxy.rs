@@ -10,7 +10,7 @@ use super::Installed;
 use super::wire::{self, ResponseForm};
 use crate::agent::control;
 use crate::agent::conversation::{Conversation, TurnSeen};
-use crate::agent::episode::AgentError;
+use crate::agent::error::AgentError;
 use crate::agent::scaffold::{Dollars, EpisodeContext, Opening, StepLimits};
 use crate::clock::now_ms;
 use crate::llm::{BudgetExceeded, CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};

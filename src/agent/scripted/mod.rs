@@ -3,6 +3,7 @@
 //! Output of earlier commands fills the placeholders, e.g. `@{name}`. The expert knows nothing
 //! else. Its final message claims only checks that it ran with the right output.
 
+mod error;
 mod losing;
 mod message_format;
 mod plan;
@@ -15,13 +16,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use regex::Regex;
 
+pub use error::ScriptError;
 pub use losing::{Decision, LEAST_NOVELTY, Losing, decisions, lose, losing, novelty};
 pub use message_format::MessageFormat;
 pub use plan::{Plan, Planned, PlannedRole, Shows, checked_at_the_end, passing, rehearsed};
 pub use scaffolds::{ScaffoldMix, ScaffoldMixError, ScriptedScaffolds};
 
 use super::conversation::Conversation;
-use super::episode::{AgentError, Policy};
+use super::error::AgentError;
+use super::policy::Policy;
 use super::scaffold::AssistantMessage;
 use crate::model::{ExpertScript, TurnKind};
 
@@ -30,21 +33,6 @@ use crate::model::{ExpertScript, TurnKind};
 const MOST_UNCHECKED: usize = 3;
 /// Characters of an unexpected output in an error.
 const QUOTED_OUTPUT: usize = 400;
-
-/// Why a script cannot continue. The recipe is at fault.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ScriptError {
-    #[error(
-        "turn {turn}, {role:?}: capture `{name}` (`{pattern}`) does not match what the command printed: {saw}"
-    )]
-    NoMatch { turn: usize, role: PlannedRole, name: String, pattern: String, saw: String },
-    #[error("turn {turn}, {role:?}: the output does not match `{pattern}`: {saw}")]
-    NotShown { turn: usize, role: PlannedRole, pattern: String, saw: String },
-    #[error("`@{{{0}}}` is used before any step has captured it")]
-    Unseen(String),
-    #[error("the script has no strategy, or no point at which a rollout could lose")]
-    Nothing,
-}
 
 /// An expert that follows one plan.
 #[derive(Clone, Debug)]

@@ -1,0 +1,49 @@
+//! Errors of episodes.
+
+use std::time::Duration;
+
+use super::scripted::ScriptError;
+use crate::llm::CallError;
+use crate::model::End;
+use crate::prompts::PromptsError;
+use crate::sandbox::{EngineError, SandboxError};
+use crate::store::StoreError;
+
+/// Why an episode could not be completed: an error that the agent did not cause.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The sandbox was lost, and the solver is not known to be at fault.
+    #[error(transparent)]
+    Sandbox(SandboxError),
+    /// A fresh sandbox could not be opened, before the agent was asked anything.
+    #[error("the episode could not begin: {0}")]
+    NotBegun(SandboxError),
+    /// An agent with a loop of its own ended before a model answered it: its command line is wrong,
+    /// or does not fit the task's image.
+    #[error(
+        "the agent ended ({how}) before the model answered it\n{output}\nhint: --agent-command must start a program of the task's image, which sends chat completions to $OPENAI_BASE_URL"
+    )]
+    NeverAsked { how: String, output: String },
+    #[error(transparent)]
+    Prompts(#[from] PromptsError),
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The endpoint refuses what the policy wrote, and nothing else: the episode ends so, and its
+    /// state is judged.
+    #[error("{cause}")]
+    Refused { end: End, cause: String },
+    /// The run is stopping. The turn is executed again by the next run.
+    #[error("the run is stopping\nhint: the same command continues where it stopped")]
+    Drained,
+    /// An agent with a loop of its own gave up on a reply that was late, and not because of the model.
+    #[error("the agent ended without a reply that waited {} s for its endpoint", waited.as_secs())]
+    GaveUp { waited: Duration },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(
+        "the scripted expert cannot continue: {0}\nhint: `termsmith recipe check` runs the script and names the step"
+    )]
+    Script(#[from] ScriptError),
+}

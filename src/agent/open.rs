@@ -1,0 +1,20 @@
+//! The opening of an episode without the episode, for controls.
+
+use super::ended::not_begun;
+use super::error::AgentError;
+use super::installed;
+use super::scaffold::{Driver, EpisodeContext};
+
+/// Opens what an episode of `driver` opens first, and closes it again: what a control has to do
+/// beside an episode that was lost.
+pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<(), AgentError> {
+    match driver {
+        Driver::TurnByTurn(protocol) => match protocol.open(episode, "").await {
+            Ok(_) => Ok(()),
+            Err(error) => not_begun(error, episode).map(drop),
+        },
+        Driver::InSandbox { .. } => {
+            installed::open(episode, "").await.map(drop).map_err(AgentError::NotBegun)
+        }
+    }
+}
