@@ -1,8 +1,10 @@
-"""Runs the subject's programs in the tests' own container, where a harness has no second one (Harbor, both modes).
+"""Runs the subject's programs in the tests' own container, for harnesses without a second container
+(Harbor, both modes).
 
-The tests read a copy of the subject that was made before its first program ran, and which only root can reach. Programs run in the
-original place as another user, without new privileges, in a session of their own, with bounds on time, output and processes;
-none of them survives the call. So no program of the subject reaches the tests, their copy, or the results.
+The tests read a copy of the subject. It was made before the subject's first program ran, and only
+root can reach it. Programs run at their original paths, as another user, without new privileges,
+and in a session of their own. Their time, output and processes are limited. All of them are killed
+after each call. So no program of the subject reaches the tests, their copy, or the results.
 """
 
 import ctypes
@@ -22,9 +24,11 @@ from patience import LOOK, MET_LIMIT, TIMED_OUT, Limit
 
 
 def _free_ids():
-    """Two user ids that no other container has: the kernel counts a user's processes, pipes and watches over the whole host.
+    """Two user ids that other containers do not use. The kernel counts processes, pipes and watches
+    of a user over the whole host.
 
-    They are drawn from the upper half of the ids of this user namespace, e.g. 32768 to 65535 in a rootless container.
+    They are drawn from the upper half of the ids of this user namespace, e.g. 32768 to 65535 in a
+    rootless container.
     """
     try:
         with open("/proc/self/uid_map") as file:
@@ -37,37 +41,41 @@ def _free_ids():
     return first, first + 1
 
 
-# USER runs the subject's programs and owns no file of the image.
-# A process with KILLER as real and saved id gets no signals of USER's, and can send them as USER.
+# USER runs the subject's programs, and owns no file of the image.
+# A process with KILLER as real and saved id cannot be signalled by USER, but can send signals as
+# USER.
 USER, KILLER = _free_ids()
 # Bounds of a copy, as in termsmith's clean room.
 MAX_COPY_BYTES = 256 * 1024 * 1024
 MAX_COPY_ENTRIES = 100_000
 MAX_COPY_DEPTH = 64
-# Kept of each of the two streams of a program.
+# Bytes that are kept of each output stream of a program.
 MAX_OUTPUT = 4 * 1024 * 1024
-# More than any program of a task needs, and few enough to be killed in one pass.
+# More processes than any program of a task needs, and few enough to be killed in one pass.
 MAX_PROCESSES = 512
-# One file that a program writes.
+# Largest file that a program may write.
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 PIECE = 1 << 16
 PR_SET_NO_NEW_PRIVS = 38
-# Seconds for which a program may be stopped by a signal, and the same once one was killed for it. Nobody is there to continue it.
+# Seconds that a program may be stopped by a signal, because nobody would continue it. Then the same
+# after one was killed for it.
 MAX_STOPPED, MAX_STOPPED_AGAIN = 5, 0.1
-# As shells say it.
+# Exit statuses, as in shells.
 NOT_STARTED, BY_SIGNAL = 127, 128
-# Programs that hang must not take the time of all checks. Once they have lost MAX_LOST seconds to their limits, each later one has SHORT seconds.
+# Hanging programs must not use up the time of all checks. After MAX_LOST seconds in programs that
+# met their limits, later ones get SHORT seconds.
 MAX_LOST, SHORT = 60, 1
 
-# Set where checks look at owners or at files of the system that only root reads: then the programs' user is root, and nothing is hidden.
+# Set if checks look at owners, or at system files that only root can read. Then programs run as
+# root, and nothing is hidden.
 AS_ROOT = os.environ.get("SUBJECT_AS_ROOT") == "1"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _home = "/root"
 _stopped_before = False
-# Of all programs that were started.
+# The limits of all programs that were started.
 _limits = []
-# A program that a probe started met its limit.
+# Whether a program that a probe started met its limit.
 _met_in_a_probe = False
 
 
@@ -76,7 +84,8 @@ class TooLarge(Exception):
 
 
 def take(roots, hidden):
-    """Copies `roots` of the subject for the tests, gives the originals to the programs' user, and returns the folder of the copies.
+    """Copies `roots` of the subject for the tests, gives the originals to the programs' user, and
+    returns the folder of the copies.
 
     Folders in `hidden` become root's alone.
     """
@@ -100,23 +109,26 @@ def take(roots, hidden):
 
 
 def _name_user():
-    """Gives the programs' user a name: some programs end if their user has none, e.g. PostgreSQL's."""
+    """Gives the programs' user a name: some programs end if their user has none, e.g. PostgreSQL's.
+    """
     lines = {"/etc/passwd": f"subject:x:{USER}:{USER}::{_home}:/bin/sh\n", "/etc/group": f"subject:x:{USER}:\n"}
     for name, line in lines.items():
         try:
             with open(name, "a") as file:
                 file.write(line)
         except OSError:
-            # E.g. a file system that can only be read.
+            # E.g. a read-only file system.
             pass
 
 
 def place(received, roots):
-    """Puts `roots` of the subject, which lies under `received`, in their own places, and returns the folder that the tests read.
+    """Copies `roots` of the subject from `received` to their own places, and returns the folder
+    that the tests read.
 
-    A tool of the tests that follows an absolute path, e.g. git with `objects/info/alternates`, finds there what the solver's container had,
-    and not the task's pristine files. The tests read another folder, whose name no solver knows. No file in the places has an execute bit.
-    An interpreter still runs what it is given, so tests start programs of the subject by `run` alone.
+    A tool of the tests may follow an absolute path, e.g. git with `objects/info/alternates`. It
+    then finds the solver's files there, and not the task's pristine ones. The tests read another
+    folder, whose name no solver knows. Files in the places have no execute bit. An interpreter
+    could still run them, so tests start the subject's programs only by `run`.
     """
     copies = pathlib.Path(tempfile.mkdtemp(prefix="subject-", dir="/var/tmp"))
     if os.path.isdir(received):
@@ -126,7 +138,8 @@ def place(received, roots):
     left = [MAX_COPY_BYTES, MAX_COPY_ENTRIES]
     for root in roots:
         if os.path.realpath(os.path.dirname(root)) != os.path.dirname(root):
-            # A link of the image: the files would lie elsewhere, e.g. those of /var/run in /run.
+            # A link of the image: the files would get into another folder, e.g. those of /var/run
+            # into /run.
             continue
         if os.path.isdir(root) and not os.path.islink(root):
             shutil.rmtree(root)
@@ -140,9 +153,11 @@ def place(received, roots):
 
 
 def _copy(source, target, left, depth, copied, modes=0o1777):
-    """Files with their modes, owners and links; no devices, FIFOs and sockets, and no set-id bits. Links are never followed.
+    """Copies files with modes, owners and links, but no devices, FIFOs, sockets or set-id bits.
+    Links are never followed.
 
-    `copied` has the copies of files with several names. Such a file is written once, e.g. each one of `git clone --local`.
+    `copied` has the copies of files with several names. Such a file is written once, e.g. a file of
+    `git clone --local`.
     """
     found = os.lstat(source)
     left[1] -= 1
@@ -175,7 +190,8 @@ def _copy(source, target, left, depth, copied, modes=0o1777):
 
 
 def _link(first, target):
-    """Whether the copy `first` has the name `target` too. A file system may allow fewer names than that of the subject."""
+    """Gives the copy `first` the name `target` too. False if the file system allows no more names.
+    """
     try:
         os.link(first, target)
         return True
@@ -190,12 +206,14 @@ def _give(place):
         for entry in os.scandir(place):
             _give(entry.path)
     elif stat.S_ISREG(found.st_mode):
-        # A change of the owner clears set-id bits, and here they must stay cleared.
+        # Changing the owner clears set-id bits. They must stay cleared.
         os.chmod(place, stat.S_IMODE(found.st_mode) & 0o1777)
 
 
 def run(request):
-    """Runs one program as `subject.run` describes it; returns status, standard output and standard error."""
+    """Runs one program as `subject.run` describes it; returns status, standard output and standard
+    error.
+    """
     env = dict(request["env"])
     if env.get("HOME") == "/root":
         env["HOME"] = _home
@@ -222,17 +240,21 @@ def run(request):
 
 
 def _lost():
-    """Seconds of programs that met their limits."""
+    """Seconds that were lost in programs that met their limits."""
     return sum(limit.had for limit in _limits if limit.left <= 0)
 
 
 def took_the_time(seconds):
-    """Whether the subject's programs are why checks were not done in these seconds: one met its limit, or they had half of the time."""
+    """Whether the subject's programs are the reason that the checks took too long: one met its
+    limit, or they used half of the time.
+    """
     return _met_in_a_probe or _lost() > 0 or sum(limit.had for limit in _limits) >= seconds / 2
 
 
 def _become(request):
-    """In the child, before the program: everything from here on happens with the rights of the programs' user."""
+    """Runs in the child before the program. From here on, everything happens with the rights of the
+    programs' user.
+    """
     if not AS_ROOT:
         resource.setrlimit(resource.RLIMIT_NPROC, (MAX_PROCESSES, MAX_PROCESSES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
@@ -271,7 +293,7 @@ def _collect(child, stdin, limit):
         ready.register(child.stdin, selectors.EVENT_WRITE)
         while ready.get_map():
             if child.poll() is not None:
-                # Whatever it left behind holds the pipes open.
+                # Processes that it left behind keep the pipes open.
                 kill_all(child)
             elif limit.met():
                 timed_out = True
@@ -283,7 +305,7 @@ def _collect(child, stdin, limit):
             elif time.monotonic() >= stopped_since + (MAX_STOPPED_AGAIN if _stopped_before else MAX_STOPPED):
                 _stopped_before = True
                 kill_all(child)
-            # Short, so that the end of a program is seen that leaves its pipes to others.
+            # A short wait, to notice the end of a program whose pipes other processes still hold.
             for key, _ in ready.select(LOOK):
                 if key.fileobj is child.stdin:
                     unsent = _send(child.stdin, unsent)
@@ -308,7 +330,7 @@ def _is_stopped(child):
     try:
         return os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
-        # It has ended since it was looked at.
+        # It has ended since the last look.
         return False
 
 
@@ -322,7 +344,7 @@ def _send(stream, unsent):
 
 
 def _receive(stream, kept):
-    """Reads a piece; false at the end."""
+    """Reads a piece. False at the end of the stream."""
     try:
         piece = os.read(stream.fileno(), PIECE)
     except BlockingIOError:
@@ -332,7 +354,9 @@ def _receive(stream, kept):
 
 
 def kill_all(child):
-    """Kills every process of the programs' user: a session or group would miss those that left it. Root's are killed by their group."""
+    """Kills every process of the programs' user, because processes can leave a session or group.
+    Processes of root are killed by group.
+    """
     if AS_ROOT:
         try:
             if child:
@@ -344,7 +368,7 @@ def kill_all(child):
         pid = os.fork()
         if pid == 0:
             try:
-                # With the rights of the programs' user alone it would be killed, or stopped, by a program that is faster.
+                # As the programs' user, it could be killed or stopped by a faster program.
                 os.setgroups([])
                 os.setresgid(KILLER, KILLER, KILLER)
                 os.setresuid(KILLER, USER, KILLER)
@@ -361,7 +385,7 @@ def _alive():
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                # A program chooses its name, which need not be UTF-8.
+                # A program chooses its own name, which may not be UTF-8.
                 with open(f"/proc/{name}/status", errors="replace") as file:
                     lines = dict(line.split(":", 1) for line in file if ":" in line)
             except OSError:
@@ -379,7 +403,9 @@ def _tasks(process):
 
 
 def _runs(status):
-    """Whether a thread is neither ended nor about to be: others can outlive the one that a process is named after."""
+    """Whether a thread of the process is alive and not exiting. Threads can outlive the main
+    thread.
+    """
     try:
         with open(status, errors="replace") as file:
             state = next((line for line in file if line.startswith("State:")), "")

@@ -1,10 +1,12 @@
-"""Runs a subject's program for many cases in one process. `subject.run_many` starts this text as a probe; tests do not import it.
+"""Runs a subject's program for many cases in one process. `subject.run_many` starts this text as a
+probe. Tests do not import it.
 
-A program that python3 interprets runs in forks of an interpreter that has made the program's imports of the standard library and has
-compiled it: without that most of the time of a case is the start of an interpreter. Each program has such a parent of its own, so that it
-has the modules that it would have if it were started, and the parents stay free of the subject's code. Other programs are started as
-they are, and so are those that might find other modules in a fork. `Limit`, `run_within` and `tell` come from patience.py, whose text
-`subject.probe` puts in front of this one.
+A Python program runs in forks of a parent. The parent is an interpreter that has imported the
+program's modules of the standard library, and has compiled the program. Otherwise most of the time
+of a case would be the start of an interpreter. Each program has its own parent, so that it sees the
+same modules as in a plain start. No code of the subject runs in a parent. Other programs are
+started plainly, and so are Python programs that might find other modules in a fork. `Limit`,
+`run_within` and `tell` come from patience.py: `subject.probe` puts its text in front of this one.
 """
 
 import atexit
@@ -23,41 +25,45 @@ import zlib
 from _imp import extension_suffixes
 from _weakref import ref
 
-# Bytes of one stream or file. More than results of tasks have; all together they must fit, compressed, into what a harness takes of one program.
+# Bytes that are kept of one stream or file. It is more than any result of a task. All results
+# together, compressed, must fit into the output that a harness keeps of one program.
 KEPT = 8_000_000
-# Modules of a program's own that are searched for imports. A program with more of them is started.
+# Maximum number of a program's own modules that are searched for imports. A program with more is
+# started plainly.
 MODULES = 100
-# Programs that have a parent at once. Cases may each bring another program, and a parent takes about ten megabytes.
+# Maximum number of parents at once. Each case may have another program, and a parent takes about
+# ten megabytes.
 PARENTS = 8
-# As a shell reports a program that cannot be started.
+# Exit status of a program that cannot be started, as in shells.
 NOT_STARTED = 127
-# As the interpreter ends if its output cannot be written at the end.
+# Exit status of the interpreter if it cannot write its output at the end.
 NOT_WRITTEN = 120
-# Bytes at once through a pipe: no pipe holds more.
+# Bytes that are read from a pipe at once. No pipe holds more.
 AT_ONCE = 1 << 20
-# Descriptors of a parent. There are fewer, since `select` takes no others.
+# No descriptor of a parent is as large as this, because `select` takes no larger ones.
 DESCRIPTORS = 1024
-# PyCF_ONLY_AST of the module `ast`, whose import would take longer than the rest.
+# PyCF_ONLY_AST of the module `ast`. Importing `ast` would take longer than everything else.
 ONLY_TREE = 0x400
-# Modules that do something visible when they are imported.
+# Modules whose import has a visible effect.
 LOUD = {"antigravity", "this"}
-# What a program does to import from other folders than its own: which modules it finds there is known only when it runs.
+# Code by which a program imports from folders other than its own. The modules that it finds there
+# are known only when it runs.
 SEARCHES = re.compile(rb"\bsys\s*\.\s*path\b|\bsys\s+import\b[^\n]*\bpath\b|\baddsitedir\b")
-# What the interpreter gives every program.
+# The globals that the interpreter gives every program.
 FRESH = {name: value for name, value in globals().items() if name.startswith("__")}
 
 
 def main():
     import site
 
-    # The subject's programs see the same packages as when they are started by themselves.
+    # The subject's programs see the same packages as in a plain start.
     site.main()
     request = json.load(sys.stdin)
     caches = f"/tmp/{os.urandom(8).hex()}"
     sys.dont_write_bytecode, sys.pycache_prefix = False, caches
-    # A collection in a fork would copy the pages of its parent.
+    # A garbage collection in a fork would copy the pages of its parent.
     gc.disable()
-    # An isolated interpreter, such as this one, ignores these.
+    # Settings that an isolated interpreter ignores, and this one is isolated.
     configured = os.path.isdir(site.getusersitepackages()) or any(re.match("PYTHON[A-Z]", name) for name in os.environ)
     whole = Limit(request["timeout"])
     parents = {}
@@ -74,7 +80,7 @@ def main():
             os.symlink(target, name)
         os.makedirs(case["cwd"], exist_ok=True)
         if whole.left > 0:
-            # A fork has read its variables already, some of which change how the interpreter works.
+            # Some variables change how the interpreter works, and a fork has read them already.
             plan = None if configured or case["env"] else planned(case["argv"], case["cwd"])
             limit = Limit(case["timeout"], whole)
             code, stdout, stderr = started(case, limit) if plan is None else forked(plan, parents, case, limit)
@@ -85,31 +91,31 @@ def main():
     while parents:
         dismiss(parents)
     remove(caches)
-    # Results of several megabytes would not come back whole.
+    # Compressed, because the harness would cut off several megabytes.
     print(base64.b64encode(zlib.compress(json.dumps(found).encode(), 1)).decode())
 
 
 def coded(content):
-    """Base64; a number of bytes in place of what is too long."""
+    """The content as Base64. If it is too long, the number of its bytes."""
     if content is None:
         return None
     return base64.b64encode(content).decode() if len(content) <= KEPT else KEPT
 
 
 def remove(folder):
-    """Like shutil.rmtree, whose imports would cost more than the removal."""
+    """Like shutil.rmtree. Its imports would take longer than the removal."""
     try:
         for base, _, names in os.walk(folder, topdown=False):
             for name in names:
                 os.unlink(os.path.join(base, name))
             os.rmdir(base)
     except OSError:
-        # A program that is still running may write to it.
+        # A program that still runs may write to it.
         pass
 
 
 def content_of(name):
-    """At most one byte more than is kept; None if it cannot be read."""
+    """The content of a file, at most one byte more than KEPT. None if it cannot be read."""
     try:
         with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             return file.read(KEPT + 1)
@@ -144,7 +150,9 @@ def send(pipe, message):
 
 
 def planned(argv, cwd):
-    """The program, (kind, name, folder of its modules, text, imports), and its arguments; None if it must be started."""
+    """The program as (kind, name, folder of its modules, text, imports), and its arguments. None if
+    it must be started plainly.
+    """
     interpreted = of_interpreter(argv, cwd)
     if interpreted is None:
         return None
@@ -153,7 +161,8 @@ def planned(argv, cwd):
     if kind == "file":
         name = os.path.join(cwd, name)
         folder, text = os.path.dirname(os.path.realpath(name)), content_of(name)
-        # What cannot be compiled may be an archive, and an error is the interpreter's to report.
+        # A text that does not compile may be an archive. The interpreter itself must report an
+        # error.
         whole = text is not None and len(text) <= KEPT and compiled(text, name) is not None
         texts = [(text, folder)] if whole else []
     else:
@@ -165,7 +174,9 @@ def planned(argv, cwd):
 
 
 def of_interpreter(argv, cwd):
-    """How python3 would run it: ("file" or "module", its name, its arguments); None if something else runs it."""
+    """How python3 would run it: ("file" or "module", its name, its arguments). None if python3 does
+    not run it.
+    """
     if argv[0] in ("python3", sys.executable) and len(argv) > 1:
         if argv[1] == "-m" and len(argv) > 2:
             return "module", argv[2], ["-m", *argv[3:]]
@@ -178,7 +189,7 @@ def of_interpreter(argv, cwd):
             first = file.readline(200)
     except OSError:
         return None
-    # A carriage return at the end is part of a name to the kernel.
+    # For the kernel, a carriage return at the end is part of the name.
     words = re.split(rb"[ \t]+", first[2:].strip(b" \t\n")) if first.startswith(b"#!") else []
     if words in ([b"/usr/bin/env", b"python3"], [os.fsencode(sys.executable)]):
         return "file", argv[0], argv
@@ -186,7 +197,7 @@ def of_interpreter(argv, cwd):
 
 
 def takes_place(folder):
-    """Whether a module in a folder has the name of one of the standard library, and is imported in its place."""
+    """Whether a module in the folder shadows a module of the standard library."""
     endings = (".py", ".pyc", *extension_suffixes())
 
     def is_module(name):
@@ -202,9 +213,11 @@ def takes_place(folder):
 
 
 def imports(folder, texts):
-    """The imports of the standard library, (module, names), that a program makes whenever it runs, by itself and by modules of its own.
+    """The imports of the standard library, as (module, names), that a program and its own modules
+    make in every run.
 
-    `texts` are its own, each with the folder of its package. None if they may find other modules than a fork has.
+    `texts` are the program's texts, each with the folder of its package. None if they might find
+    other modules than in a fork.
     """
     found, seen, left = [], set(), [(*text, True) for text in texts]
     while left:
@@ -226,7 +239,9 @@ def imports(folder, texts):
 
 
 def own_files(folder, base, level, module, names):
-    """The files that an import may be of, for a program whose modules are in a folder, in a package whose files are in `base`."""
+    """The program's own files that an import may load. Its modules are in `folder`, and the
+    importing package is in `base`.
+    """
     for _ in range(level - 1):
         base = os.path.dirname(base)
     parts = module.split(".") if module else []
@@ -238,7 +253,9 @@ def own_files(folder, base, level, module, names):
 
 @functools.cache
 def imports_of(text):
-    """The imports in a text, (level, module, names, whether it makes them in any case); None if it may search other folders too."""
+    """The imports in a text, as (level, module, names, whether they happen in every run). None if
+    it may search other folders.
+    """
     if SEARCHES.search(text):
         return None
     try:
@@ -263,7 +280,7 @@ def imports_of(text):
 
 @functools.cache
 def compiled(text, name):
-    """None if the interpreter would have something to say about it."""
+    """The compiled text. None if compiling gives an error or a warning."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", SyntaxWarning)
@@ -273,14 +290,17 @@ def compiled(text, name):
 
 
 def begun(program, parents):
-    """A parent for forks of a program: files for requests and replies, and its process."""
+    """Starts a parent for forks of a program. Returns files for requests and replies, and its
+    process.
+    """
     (asked, ask), (answered, answer) = os.pipe(), os.pipe()
     process = os.fork()
     if process == 0:
         try:
             os.close(ask)
             os.close(answered)
-            # Who holds the files of others keeps these from ending.
+            # A parent ends when its files are closed everywhere, so this one must not hold the
+            # files of others.
             for requests, replies, _ in parents.values():
                 requests.close()
                 replies.close()
@@ -304,7 +324,7 @@ def serve(program, requests, replies):
     kind, name, folder, text, found = program
     code = compiled(text, name) if kind == "file" else None
     if kind == "module":
-        # The interpreter imports it for `-m`.
+        # The interpreter itself imports it for `-m`.
         found = (("runpy", ()), *found)
     for module, names in found:
         preload(module, names)
@@ -321,16 +341,16 @@ def preload(module, names):
         return
     try:
         with warnings.catch_warnings():
-            # Whether one is shown depends on who imports the module.
+            # Whether a warning is shown depends on the importing code.
             warnings.simplefilter("error")
             __import__(module, None, None, names)
     except Exception:
-        # The program itself meets it.
+        # The program itself will report the error.
         pass
 
 
 def run(code, name, path, words, cwd, stdin, limit):
-    """Runs a program in a fork; its status, standard output and standard error."""
+    """Runs a program in a fork. Returns its status, standard output and standard error."""
     (given, give), (out, put_out), (err, put_err) = (os.pipe() for _ in range(3))
     child = os.fork()
     if child == 0:
@@ -343,7 +363,8 @@ def run(code, name, path, words, cwd, stdin, limit):
     taking, giving, ended, in_time = [out, err], [give], False, True
     while not ended:
         ready, writable, _ = select.select([watch, *taking], giving, [], LOOK if in_time else None)
-        # Once more after it has ended, and then no more: what it left behind may write for ever.
+        # Read once more after the program has ended, and then stop: processes that it left behind
+        # may write for ever.
         ended = watch in ready
         for stream in select.select(taking, [], [], 0)[0]:
             content = os.read(stream, AT_ONCE)
@@ -368,7 +389,7 @@ def run(code, name, path, words, cwd, stdin, limit):
 
 
 def become(code, name, path, words, cwd, streams):
-    """Runs the program in this process, as the interpreter would; does not return."""
+    """Runs the program in this process, as the interpreter would. Does not return."""
     status, interrupted, shared = 1, False, dict(sys.modules)
     try:
         for number, stream in enumerate(streams):
@@ -391,29 +412,29 @@ def become(code, name, path, words, cwd, streams):
         status, code = asked_for(error), None
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt)
-        # Without the frame of this function.
+        # The traceback must not show this function.
         status = reported(error.with_traceback(error.__traceback__.tb_next))
     finally:
         if code is not None:
-            # The interpreter takes them away at a script's end, unless SystemExit ends it.
+            # The interpreter removes them at the end of a script, unless SystemExit ended it.
             for gone in ("__file__", "__cached__"):
                 vars(sys.modules["__main__"]).pop(gone, None)
         leave(status, interrupted, shared)
 
 
 def asked_for(error):
-    """The status that a SystemExit asks for, whose message it prints."""
+    """The status that a SystemExit asks for. Prints its message."""
     if error.code is None:
         return 0
     if isinstance(error.code, int):
-        # The interpreter takes a C long.
+        # The interpreter accepts a C long.
         return error.code & 255 if -(2**63) <= error.code < 2**63 else 255
     print(error.code, file=sys.stderr or sys.__stderr__)
     return 1
 
 
 def reported(error):
-    """Prints an exception that the program did not catch; its status."""
+    """Prints an exception that the program did not catch, and returns the exit status."""
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except SystemExit as end:
@@ -424,19 +445,22 @@ def reported(error):
 
 
 def leave(status, interrupted, shared):
-    """Ends this process as the interpreter does: threads, exit functions, output, and at last objects that act when they are deleted.
+    """Ends this process as the interpreter does: threads, exit functions, output, and finally
+    objects with effects on deletion.
 
-    The interpreter itself would also take apart what is shared with the parent, which takes several times as long.
+    The interpreter itself would also destroy objects that are shared with the parent. That takes
+    several times as long.
     """
     written = []
     steps = (
         getattr(sys.modules.get("threading"), "_shutdown", int),
         atexit._run_exitfuncs,
         lambda: written.append(flushed()),
-        # Threads that are left are daemons. The interpreter stops them here, and they would miss what is deleted.
+        # The remaining threads are daemons. The interpreter stops them here. Running on, they would
+        # miss deleted objects.
         lambda: len(sys._current_frames()) == 1 and forget(shared),
         lambda: written.append(flushed()),
-        # These may have been replaced.
+        # sys.stdout and sys.stderr may have been replaced.
         lambda: sys.__stdout__.flush(),
         lambda: sys.__stderr__.flush(),
         lambda: interrupted and (signal.signal(signal.SIGINT, signal.SIG_DFL), os.kill(os.getpid(), signal.SIGINT)),
@@ -450,7 +474,7 @@ def leave(status, interrupted, shared):
 
 
 def flushed():
-    """Whether the output could be written."""
+    """Flushes the output. Returns whether it could be written."""
     written = True
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name, None)
@@ -463,8 +487,10 @@ def flushed():
 
 
 def forget(shared):
-    """Deletes the modules that the parent does not have, so that files which were left open are written. In the interpreter's order."""
-    # Afterwards a file comes before its buffer, so that they are deleted in this order.
+    """Deletes the modules that the parent does not have, in the interpreter's order. Open files are
+    written by that.
+    """
+    # After a collection a file comes before its buffer, and they are deleted in this order.
     gc.collect()
     left = []
     for name, module in list(sys.modules.items()):

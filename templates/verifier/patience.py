@@ -1,7 +1,8 @@
 """Time limits that a busy machine does not shorten.
 
-While more threads want to run than there are processors, a second counts as a part of one. E.g. with 20 threads of others on 2 processors a program
-with a limit of 10 seconds is ended after 50. `beside` imports this module; `subject.probe` puts its text in front of a probe's own.
+While more threads want to run than there are processors, a second counts only in part. E.g. with 20
+threads of others on 2 processors, a program with a limit of 10 seconds is ended after 50. `beside`
+imports this module, and `subject.probe` puts its text in front of a probe's own.
 """
 
 import os
@@ -10,27 +11,32 @@ import signal
 import sys
 import time
 
-# A limit is never more than this many times as long: the load may come from the program itself, or the program may only sleep.
+# The most that a limit grows, as a factor. The load may come from the program itself, or the
+# program may only sleep.
 MOST = 5
-# Seconds between two looks at a program. A longer pause between two looks is a pause of the container, and is not counted.
+# Seconds between two looks at a program. More than PAUSE seconds in between mean that the container
+# was paused. They are not counted.
 LOOK, PAUSE = 0.05, 1
-# A line on standard error. It tells the harness that a busy machine may be the cause.
+# A line on standard error. It tells the harness that a busy machine may be the reason for a
+# failure.
 MET_LIMIT = "a program met its time limit"
-# As `timeout` reports it.
+# Exit status, as in timeout(1).
 TIMED_OUT = 124
-# More than 1 where the tests run again because the machine had no time for the programs.
+# Factor of all limits. It is more than 1 if the tests run again because the machine was too busy.
 FACTOR = float(os.environ.get("TIME_FACTOR") or 1)
 
 
 class Limit:
-    """Seconds that a program has. With `whole` it also ends with the limit for all programs together."""
+    """The time limit of a program. With `whole`, a limit for all programs together, it ends with
+    that one too.
+    """
 
     def __init__(self, seconds, whole=None):
         self.left = seconds if whole is None else min(seconds, whole.left)
         self.had, self.whole, self._looked = 0.0, whole, time.monotonic()
 
     def met(self):
-        """Whether the time is over. To be asked every LOOK seconds while the program runs."""
+        """Whether the time is over. Call it every LOOK seconds while the program runs."""
         now = time.monotonic()
         had = min(now - self._looked, PAUSE) / (_slowness() * FACTOR)
         self._looked = now
@@ -45,7 +51,9 @@ class Limit:
 
 
 def _slowness():
-    """How many threads share a processor of the machine. Those of this container count as one: a program must not gain time by them."""
+    """How many threads share a processor of the machine. Threads of this container count as one, so
+    that no program gains time by them.
+    """
     processors = os.cpu_count() or 1
     try:
         with open("/proc/loadavg") as file:
@@ -58,13 +66,14 @@ def _slowness():
 
 
 def _running_here():
-    """How many threads of this container want to run."""
+    """The number of runnable threads of this container."""
     found = 0
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
             for task in os.listdir(f"/proc/{process}/task"):
                 with open(f"/proc/{process}/task/{task}/stat", "rb") as file:
-                    # The name before it can hold any byte, and ends at the last parenthesis.
+                    # The name before the state may contain any byte. It ends at the last
+                    # parenthesis.
                     found += file.read().rpartition(b")")[2].split()[0] == b"R"
         except (OSError, IndexError):
             # It has ended meanwhile.
@@ -78,7 +87,9 @@ def tell():
 
 
 def wait_within(limit, child):
-    """The status of a child process, which is killed and gets TIMED_OUT if it meets its limit."""
+    """Waits for a child process, and returns its status. At the limit it is killed, and the status
+    is TIMED_OUT.
+    """
     watch = os.pidfd_open(child)
     try:
         while not select.select([watch], [], [], LOOK)[0]:
@@ -93,7 +104,9 @@ def wait_within(limit, child):
 
 
 def run_within(limit, argv, input=b"", **options):
-    """Like subprocess.run with captured output; the status is TIMED_OUT if the program met its limit."""
+    """Like subprocess.run with captured output. The status is TIMED_OUT if the program met its
+    limit.
+    """
     import subprocess
 
     pipe = subprocess.PIPE
@@ -103,7 +116,7 @@ def run_within(limit, argv, input=b"", **options):
                 stdout, stderr = process.communicate(input, timeout=LOOK)
                 return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
             except subprocess.TimeoutExpired:
-                # A second call takes no input: it goes on with the first one's.
+                # A second call must not pass input: it continues with the first call's.
                 input = None
             if limit.met():
                 process.kill()

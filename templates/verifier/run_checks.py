@@ -1,10 +1,11 @@
-"""Runs every check of test_outputs.py and writes what came of it.
+"""Runs every check of test_outputs.py and writes the results.
 
-Writes to /logs/verifier: checks.json (termsmith's structured results), ctrf.json, reward.json and reward.txt. The reward
-is 1 only when every check ran and passed. In reward.json stand beside it, by the classes and
-weights of classes.json, the shares of passed checks among those that the untouched machine fails (f2p) and among those that
-it passes already (p2p). Started as `python3 -I -S -B`: neither the environment, nor the working directory, nor a `.pth` file of
-the image can add code. (An editable install of `/app` leaves such a file, and `/app` holds the solver's files.)
+They are in /logs/verifier: checks.json (termsmith's results), ctrf.json, reward.json and
+reward.txt. The reward is 1 only if every check ran and passed. reward.json also has f2p and p2p:
+the weighted share of passed checks among those that fail on the untouched machine, and among those
+that pass there. classes.json says which are which. Start this as `python3 -I -S -B`, so that
+neither the environment, nor the working directory, nor a `.pth` file of the image can add code. (An
+editable install of `/app` leaves such a file, and `/app` contains the solver's files.)
 """
 
 import json
@@ -20,25 +21,30 @@ import time
 
 TESTS = pathlib.Path(__file__).resolve().parent
 LOGS = pathlib.Path("/logs/verifier")
-# Enough of a failure to act on; results are read by machines with bounds of their own.
+# Characters of a failure message: enough to act on, and within the bounds of programs that read
+# results.
 MAX_MESSAGE = 600
 NOT_RUN = "did not run"
-# Statuses of a run that met the limit for all checks: test.sh turns the first into a reward of 0, and the second into no reward.
+# Exit statuses of a run that met the limit for all checks. test.sh turns FAILED into a reward of 0,
+# and OUT_OF_TIME into no reward.
 FAILED, OUT_OF_TIME = 1, 124
 STARTED = time.monotonic()
-# Screening asks for the outcome alone where a trial is to fail, and names the checks that are likely to, which run first.
+# If a trial must fail, screening needs only the outcome. It names the checks that are likely to
+# fail, and they run first.
 UNTIL_ONE_FAILS = "TERMSMITH_FIRST_FAILURE" in os.environ
 LIKELY = os.environ.get("TERMSMITH_FIRST_FAILURE", "").splitlines()
 
 
 class Collector:
-    """A pytest plugin that keeps one result a check: passed only when set-up, call and tear-down all passed."""
+    """A pytest plugin that keeps one result per check. A check passes only if set-up, call and
+    tear-down pass.
+    """
 
     def __init__(self):
         self.results = {}
 
     def pytest_collection_modifyitems(self, items):
-        # Screening asks for another order, to see whether checks lean on each other.
+        # Screening asks for another order, to find checks that depend on each other.
         if seed := os.environ.get("TERMSMITH_SHUFFLE"):
             random.Random(seed).shuffle(items)
         items.sort(key=lambda item: item.name not in LIKELY)
@@ -56,20 +62,23 @@ class Collector:
 def _message(report):
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr)
-    # The copy has another name in each run. A message names files as the solver knows them, e.g. `/app/report.csv`.
+    # The copy has another name in each run. Messages name files as the solver knows them, e.g.
+    # `/app/report.csv`.
     if (copy := os.environ["SUBJECT_ROOT"]) != "/":
         text = text.replace(copy, "")
-    # Names that are not UTF-8 reach messages as lone surrogates, which no JSON reader takes.
+    # Names that are not UTF-8 become lone surrogates in messages, and JSON readers refuse those.
     return text[:MAX_MESSAGE].encode("utf-8", "backslashreplace").decode()
 
 
 def _rewards(checks):
-    """The contents of reward.json; the reward comes first, for readers that take the first number."""
+    """The contents of reward.json. The reward comes first, because some readers take the first
+    number.
+    """
     rewards = {"reward": float(bool(checks) and all(check["passed"] for check in checks))}
     try:
         classes = json.loads((TESTS / "classes.json").read_text())["checks"]
     except FileNotFoundError:
-        # Screening has not yet told the classes.
+        # The classes are not known before screening.
         return rewards
     passed = {check["id"] for check in checks if check["passed"]}
     for name, if_none in (("f2p", 0.0), ("p2p", 1.0)):
@@ -80,7 +89,7 @@ def _rewards(checks):
 
 
 def _write(name, text):
-    # A link planted in the place of a result must be replaced, not written through.
+    # A link in place of a result must be replaced, and not followed.
     place = LOGS / name
     if place.is_symlink() or place.exists():
         place.unlink()
@@ -88,7 +97,7 @@ def _write(name, text):
 
 
 def _out_of_time(*_):
-    """Ends the run at the limit for all checks, with no program of the subject's alive."""
+    """Ends the run at the limit for all checks, and kills all programs of the subject."""
     import beside
 
     status = FAILED if beside.took_the_time(time.monotonic() - STARTED) else OUT_OF_TIME
@@ -99,12 +108,15 @@ def _out_of_time(*_):
 
 
 def _hide_pristine():
-    """Moves the pristine files to a folder that no solver can name: e.g. git follows `objects/info/alternates` to any path."""
+    """Moves the pristine files to a folder whose name no solver knows. E.g. git follows
+    `objects/info/alternates` to any path.
+    """
     hidden = pathlib.Path(tempfile.mkdtemp(prefix="pristine-", dir="/var/tmp")) / "pristine"
     try:
         shutil.move(TESTS / "pristine", hidden)
     except OSError:
-        # A read-only mount keeps its files; the copy is complete all the same. Tests without pristine files have none to hide.
+        # A read-only mount keeps its files, but the copy is complete. Tests without pristine files
+        # have none to hide.
         pass
     os.environ["SUBJECT_PRISTINE"] = str(hidden)
 
@@ -130,10 +142,10 @@ def main():
     options = ["--maxfail=1"] if UNTIL_ONE_FAILS else []
     options += ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
     status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
-    # The results are complete or not there.
+    # From here on, results must be written completely.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     checks = [result for result in collector.results.values() if not (UNTIL_ONE_FAILS and result["message"] == NOT_RUN)]
-    # 0 = all passed, 1 = some failed; anything else is pytest's own trouble and no result.
+    # 0: all passed, 1: some failed. Other statuses are errors of pytest itself, and give no result.
     if int(status) not in (0, 1) or not checks:
         _write("reward.json", json.dumps(_rewards([])) + "\n")
         return int(status) or 5
