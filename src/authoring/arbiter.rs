@@ -3,7 +3,9 @@
 use minijinja::context;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
+use super::question::question;
 use super::working::Working;
 use super::{StageContext, StageError};
 use crate::llm::{AskError, CallSite, ChatMessage, ChatRequest, ModelRole, ask_checked};
@@ -46,14 +48,14 @@ pub(super) async fn judged(
             context! { instruction, files, checks, changed, failures => failures.to_vec() },
         )?),
     ]);
-    // Two requests of one authoring differ in what they show; the same question has the same answer.
-    let shown =
-        blake3::hash(format!("{instruction}\0{files}\0{checks}\0{changed:?}\0{failures:?}").as_bytes())
-            .to_hex();
+    let shown = json!({
+        "instruction": instruction, "files": files, "checks": checks, "changed": changed,
+        "failures": failures,
+    });
     let site = CallSite {
         role: ModelRole::Judge,
         unit: context.unit.to_owned(),
-        stage: format!("author-arbiter/{}", &shown.as_str()[..12]),
+        stage: format!("author-arbiter/{}", question(&shown)?),
         round: context.evolution,
         step: 0,
         sample: 0,

@@ -9,7 +9,9 @@ use minijinja::value::Serde;
 use minijinja::{Value, context};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use super::question::question;
 use super::working::Working;
 use super::{StageContext, StageError};
 use crate::llm::{AskError, CallSite, ChatMessage, ChatRequest, ModelRole, ask_checked};
@@ -106,13 +108,13 @@ pub(super) async fn judged(
             context! { instruction, files, solution, mutants => Value::from(Serde(survivors)) },
         )?),
     ]);
-    // Two requests of one authoring differ in what they show; the same question has the same answer.
-    let shown =
-        blake3::hash(format!("{instruction}\0{files}\0{solution}\0{survivors:?}").as_bytes()).to_hex();
+    let shown = json!({
+        "instruction": instruction, "files": files, "solution": solution, "survivors": survivors,
+    });
     let site = CallSite {
         role: ModelRole::Judge,
         unit: context.unit.to_owned(),
-        stage: format!("author-equivalence/{}", &shown.as_str()[..12]),
+        stage: format!("author-equivalence/{}", question(&shown)?),
         round: context.evolution,
         step: 0,
         sample: 0,

@@ -23,6 +23,7 @@ mod idea;
 mod made;
 mod mistakes;
 mod near_duplicate;
+mod question;
 mod quotes;
 mod reply_files;
 mod stage_conversation;
