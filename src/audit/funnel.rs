@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::render::write_table;
-use crate::model::{AuthorStage, Band, BandRecord, StageVersion};
+use crate::model::{AuthoringPhase, Band, BandRecord, StageName, StageVersion};
 
 /// Maximum number of lost drafts that the text names.
 const SHOWN_LOST: usize = 40;
@@ -23,7 +23,7 @@ pub struct AuthoredEntry {
     /// `None` while screening is not complete, or if there is no draft.
     pub certified: Option<bool>,
     /// The stage that gave up, and the first line of the problem.
-    pub lost: Option<(AuthorStage, String)>,
+    pub lost: Option<(StageName, String)>,
 }
 
 /// How many drafts passed through the stages.
@@ -35,7 +35,8 @@ pub struct Funnel {
     /// Certified drafts that no stage after feasibility had to correct.
     pub first_pass: u32,
     pub certified: u32,
-    pub stages: BTreeMap<AuthorStage, StageCount>,
+    /// The stages that a draft reached, in order.
+    pub stages: Vec<StageCount>,
     /// Model calls by stage. `arbiter` counts the calls that ask who is at fault. `blind` counts
     /// all turns of blind solvers.
     pub calls: BTreeMap<String, CallCount>,
@@ -48,9 +49,11 @@ pub struct Funnel {
 }
 
 /// Counts of one stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageCount {
+    pub stage: StageName,
+    pub phase: AuthoringPhase,
     /// Drafts that reached the stage.
     pub reached: u32,
     /// Of these, drafts whose first version was not sent back.
@@ -79,7 +82,7 @@ pub struct CallCount {
 #[serde(deny_unknown_fields)]
 pub struct Lost {
     pub task: String,
-    pub stage: AuthorStage,
+    pub stage: StageName,
     pub why: String,
 }
 
@@ -104,39 +107,59 @@ pub fn call_row(site_stage: &str) -> Option<&str> {
     Some(stage.split('/').next().unwrap_or(stage))
 }
 
-/// Counts `entries`. `None` if no model wrote anything.
-pub fn funnel(entries: &[AuthoredEntry], calls: BTreeMap<String, CallCount>) -> Option<Funnel> {
+/// Counts `entries`. `stages` has the order of the stages. `None` if no model wrote anything.
+pub fn funnel(
+    entries: &[AuthoredEntry],
+    calls: BTreeMap<String, CallCount>,
+    stages: impl Iterator<Item = (StageName, AuthoringPhase)>,
+) -> Option<Funnel> {
     if entries.is_empty() && calls.is_empty() {
         return None;
     }
+    let mut counts: Vec<_> = stages.map(|(stage, phase)| StageCount::none(stage, phase)).collect();
     let mut funnel = Funnel { calls, ..Funnel::default() };
     for entry in entries {
         funnel.ended += 1;
-        let mut repairs: BTreeMap<AuthorStage, u32> = BTreeMap::new();
+        let mut repairs: BTreeMap<&StageName, u32> = BTreeMap::new();
         for version in &entry.versions {
-            *repairs.entry(version.stage).or_default() += u32::from(version.problems > 0);
+            *repairs.entry(&version.stage).or_default() += u32::from(version.problems > 0);
         }
-        for (stage, repairs) in &repairs {
-            let count = funnel.stages.entry(*stage).or_default();
+        let mut first_pass = entry.certified == Some(true);
+        funnel.certified += u32::from(first_pass);
+        for (stage, repairs) in repairs {
+            let count = count_of(&mut counts, stage);
             count.reached += 1;
-            count.first += u32::from(*repairs == 0);
+            count.first += u32::from(repairs == 0);
             count.repairs += repairs;
+            first_pass &= repairs == 0 || count.phase == AuthoringPhase::Request;
         }
+        funnel.first_pass += u32::from(first_pass);
         if let Some(last) = entry.bands.last() {
             *funnel.bands.entry(last.band).or_default() += 1;
             funnel.evolutions += last.evolution;
         }
-        let mended =
-            |(stage, repairs): (&AuthorStage, &u32)| *stage > AuthorStage::Feasibility && *repairs > 0;
-        let certified = entry.certified == Some(true);
-        funnel.certified += u32::from(certified);
-        funnel.first_pass += u32::from(certified && !repairs.iter().any(mended));
         if let Some((stage, why)) = &entry.lost {
-            funnel.stages.entry(*stage).or_default().lost += 1;
-            funnel.lost.push(Lost { task: entry.task.clone(), stage: *stage, why: why.clone() });
+            count_of(&mut counts, stage).lost += 1;
+            funnel.lost.push(Lost { task: entry.task.clone(), stage: stage.clone(), why: why.clone() });
         }
     }
-    Some(funnel)
+    counts.retain(|count| count.reached > 0 || count.lost > 0);
+    Some(Funnel { stages: counts, ..funnel })
+}
+
+/// The count of `stage`. A stage of another version comes last.
+fn count_of<'a>(counts: &'a mut Vec<StageCount>, stage: &StageName) -> &'a mut StageCount {
+    let place = counts.iter().position(|count| count.stage == *stage).unwrap_or_else(|| {
+        counts.push(StageCount::none(stage.clone(), AuthoringPhase::Draft));
+        counts.len() - 1
+    });
+    &mut counts[place]
+}
+
+impl StageCount {
+    fn none(stage: StageName, phase: AuthoringPhase) -> Self {
+        Self { stage, phase, reached: 0, first: 0, lost: 0, repairs: 0 }
+    }
 }
 
 impl Funnel {
@@ -149,8 +172,8 @@ impl Funnel {
 
     /// Versions that were sent back, over all stages after feasibility.
     pub fn repairs(&self) -> u32 {
-        let after = self.stages.iter().filter(|(stage, _)| **stage > AuthorStage::Feasibility);
-        after.map(|(_, count)| count.repairs).sum()
+        let of_draft = self.stages.iter().filter(|count| count.phase == AuthoringPhase::Draft);
+        of_draft.map(|count| count.repairs).sum()
     }
 
     /// A summary in one line: yields and prices.
@@ -192,15 +215,14 @@ pub(super) fn section(out: &mut String, funnel: &Funnel) {
             format!("{:.4}", calls.usd()),
         ]
     };
-    for stage in AuthorStage::ALL {
-        let Some(count) = funnel.stages.get(&stage) else { continue };
+    for count in &funnel.stages {
+        let stage = count.stage.as_str();
         let counts = [count.reached, count.first, count.repairs, count.lost].map(|count| count.to_string());
-        let row = [stage.as_str().to_owned()].into_iter().chain(counts).chain(money(calls(stage.as_str())));
+        let row = [stage.to_owned()].into_iter().chain(counts).chain(money(calls(stage)));
         rows.push(row.collect());
     }
-    let named: Vec<_> = AuthorStage::ALL.iter().filter(|stage| funnel.stages.contains_key(stage)).collect();
     for (name, calls) in &funnel.calls {
-        if !named.iter().any(|stage| stage.as_str() == name) {
+        if !funnel.stages.iter().any(|count| count.stage.as_str() == name) {
             let empty = std::iter::repeat_n(String::new(), 4);
             rows.push([name.clone()].into_iter().chain(empty).chain(money(*calls)).collect());
         }
@@ -226,18 +248,24 @@ pub(super) fn section(out: &mut String, funnel: &Funnel) {
 mod tests {
     use super::*;
 
-    fn version(stage: AuthorStage, version: u32, problems: u32) -> StageVersion {
-        StageVersion { stage, version, problems }
+    const STAGES: [(StageName, AuthoringPhase); 4] = [
+        (StageName::of("idea"), AuthoringPhase::Request),
+        (StageName::of("feasibility"), AuthoringPhase::Request),
+        (StageName::of("solution"), AuthoringPhase::Draft),
+        (StageName::of("checks"), AuthoringPhase::Draft),
+    ];
+
+    fn version(stage: &'static str, version: u32, problems: u32) -> StageVersion {
+        StageVersion { stage: StageName::of(stage), version, problems }
     }
 
     #[test]
     fn drafts_are_counted_by_stage() {
-        use AuthorStage::{Checks, Feasibility, Idea, Solution};
-        let entry = |task: &str, versions: &[(AuthorStage, u32, u32)], certified, lost| AuthoredEntry {
+        let entry = |task: &str, versions: &[(&'static str, u32, u32)], certified, lost| AuthoredEntry {
             task: task.to_owned(),
             versions: versions
                 .iter()
-                .map(|(stage, number, problems)| version(*stage, *number, *problems))
+                .map(|(stage, number, problems)| version(stage, *number, *problems))
                 .collect(),
             bands: Vec::new(),
             certified,
@@ -248,28 +276,34 @@ mod tests {
             // draft.
             entry(
                 "a",
-                &[(Idea, 1, 0), (Feasibility, 1, 1), (Feasibility, 2, 0), (Solution, 1, 0), (Checks, 1, 0)],
+                &[
+                    ("idea", 1, 0),
+                    ("feasibility", 1, 1),
+                    ("feasibility", 2, 0),
+                    ("solution", 1, 0),
+                    ("checks", 1, 0),
+                ],
                 Some(true),
                 None,
             ),
             entry(
                 "b",
                 &[
-                    (Idea, 1, 0),
-                    (Feasibility, 1, 0),
-                    (Solution, 1, 0),
-                    (Checks, 1, 3),
-                    (Checks, 2, 1),
-                    (Checks, 3, 0),
+                    ("idea", 1, 0),
+                    ("feasibility", 1, 0),
+                    ("solution", 1, 0),
+                    ("checks", 1, 3),
+                    ("checks", 2, 1),
+                    ("checks", 3, 0),
                 ],
                 Some(true),
                 None,
             ),
             entry(
                 "c",
-                &[(Idea, 1, 0), (Feasibility, 1, 0), (Solution, 1, 2)],
+                &[("idea", 1, 0), ("feasibility", 1, 0), ("solution", 1, 2)],
                 None,
-                Some((Solution, "it hangs".to_owned())),
+                Some((StageName::of("solution"), "it hangs".to_owned())),
             ),
         ];
         let calls = BTreeMap::from([
@@ -279,12 +313,15 @@ mod tests {
             ),
             ("arbiter".to_owned(), CallCount { replies: 1, ..CallCount::default() }),
         ]);
-        let funnel = funnel(&entries, calls).unwrap();
+        let funnel = funnel(&entries, calls, STAGES.into_iter()).unwrap();
         assert_eq!((funnel.ended, funnel.first_pass, funnel.certified, funnel.repairs()), (3, 1, 2, 3));
-        let count = |reached, first, lost, repairs| StageCount { reached, first, lost, repairs };
-        assert_eq!(funnel.stages[&Checks], count(2, 1, 0, 2));
-        assert_eq!(funnel.stages[&Solution], count(3, 2, 1, 1));
-        assert_eq!(funnel.stages[&Feasibility], count(3, 2, 0, 1));
+        let check = |place: usize, reached, first, lost, repairs| {
+            let (stage, phase) = STAGES[place].clone();
+            assert_eq!(funnel.stages[place], StageCount { stage, phase, reached, first, lost, repairs });
+        };
+        check(3, 2, 1, 0, 2);
+        check(2, 3, 2, 1, 1);
+        check(1, 3, 2, 0, 1);
         let mut text = String::new();
         section(&mut text, &funnel);
         insta::assert_snapshot!(text);
@@ -295,6 +332,6 @@ mod tests {
         assert_eq!(call_row("author-checks"), Some("checks"));
         assert_eq!(call_row("author-arbiter/0123"), Some("arbiter"));
         assert_eq!(call_row("step"), None);
-        assert!(funnel(&[], BTreeMap::new()).is_none());
+        assert!(funnel(&[], BTreeMap::new(), STAGES.into_iter()).is_none());
     }
 }

@@ -2,10 +2,12 @@
 
 use minijinja::context;
 
+use super::stage::Prompt;
 use super::stage_conversation::{Asking, Evidence, StageConversation};
+use super::stages::{self, clauses_in};
 use super::working::files_text;
-use super::{MAX_VERSIONS, StageError, write};
-use crate::model::{AuthorStage, ClauseError, Clauses, FileTree};
+use super::{MAX_VERSIONS, StageError};
+use crate::model::{ClauseError, Clauses, FileTree};
 
 /// The parts of a task that its clauses are about.
 #[derive(Clone, Copy, Debug)]
@@ -24,10 +26,11 @@ pub async fn declare_clauses(
     let task = context! {
         instruction, files => files_text(environment), solution => files_text(solution)
     };
-    let mut conversation = StageConversation::open(asking.texts, AuthorStage::Clauses, context! {}, task)?;
+    let prompt = Prompt { system: context! {}, task };
+    let mut conversation = StageConversation::open(asking.texts, &stages::Clauses, prompt)?;
     loop {
         let reply = conversation.reply(asking).await?;
-        let problems = match reply.and_then(|reply| write::clauses_in(&reply)) {
+        let problems = match reply.and_then(|reply| clauses_in(&reply)) {
             Err(problem) => vec![problem],
             Ok(clauses) => match problems(&clauses, source) {
                 problems if problems.is_empty() => return Ok(Ok(clauses)),

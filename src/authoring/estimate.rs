@@ -1,29 +1,25 @@
-//! What a run by a model will ask and cost, before anything is asked: usual numbers by stage, and the prompts.
+//! What a run by a model will ask and cost, before anything is asked: usual numbers by stage, and
+//! the prompts.
 
 use std::collections::BTreeMap;
 
-use minijinja::context;
 use serde::Deserialize;
 
-use super::anchor::Anchor;
-use super::idea::system_values;
-use super::stage_conversation::{StageConversation, role};
+use super::stage::{Asks, StageCounts};
+use super::stage_conversation::StageConversation;
+use super::stages::STAGES;
+use super::texts::folder_of;
 use super::working::{Working, rel};
-use super::{PromptContext, StageError, write};
+use super::{PromptContext, StageError};
 use crate::assets::Assets;
 use crate::llm::ModelRole;
-use crate::model::{AuthorStage, Difficulty, File, FileTree};
+use crate::model::{Difficulty, File, FileTree, StageName};
 
-/// The file of usual numbers.
-const USUAL: &str = "templates/prompts/usual.toml";
-
-/// What a draft usually takes, by stage (`templates/prompts/usual.toml`).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Usual {
-    pub version: u32,
-    #[serde(flatten)]
-    pub stages: BTreeMap<AuthorStage, UsualStage>,
-}
+/// What a draft usually takes, by stage: `templates/prompts/author-NAME/usual.toml`. The numbers
+/// were measured on drafts of twelve blueprints of all domains that were played by hand, each stage
+/// in one reply, repairs included (`docs/evidence.md`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usual(BTreeMap<&'static str, UsualStage>);
 
 /// One stage of [`Usual`].
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -40,17 +36,32 @@ pub struct UsualStage {
 /// A file of usual numbers that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UsualError {
-    #[error("`{USUAL}` is missing")]
-    Missing,
-    #[error("`{USUAL}`: {0}")]
-    Unreadable(#[from] toml::de::Error),
+    #[error("`{0}` is missing")]
+    Missing(String),
+    #[error("`{path}`: {source}")]
+    Unreadable {
+        path: String,
+        #[source]
+        source: toml::de::Error,
+    },
 }
 
 impl Usual {
-    /// Reads the numbers.
-    pub fn load(assets: &Assets) -> Result<Self, UsualError> {
-        let text = assets.text(USUAL).ok_or(UsualError::Missing)?;
-        Ok(toml::from_str(text)?)
+    /// Reads the numbers of the stages that ask, unless `counts` leave them out.
+    pub fn load(assets: &Assets, counts: &StageCounts) -> Result<Self, UsualError> {
+        let asking = counts.stages().filter(|stage| stage.asks() != Asks::Nobody);
+        let read = asking.map(|stage| {
+            let path = format!("templates/prompts/{}/usual.toml", folder_of(stage.name()));
+            let text = assets.text(&path).ok_or_else(|| UsualError::Missing(path.clone()))?;
+            let usual = toml::from_str(text).map_err(|source| UsualError::Unreadable { path, source })?;
+            Ok((stage.name(), usual))
+        });
+        Ok(Self(read.collect::<Result<_, UsualError>>()?))
+    }
+
+    /// The numbers of one stage.
+    pub(super) fn of(&self, stage: &str) -> Option<UsualStage> {
+        self.0.get(stage).copied()
     }
 }
 
@@ -63,9 +74,9 @@ pub struct Estimate {
 }
 
 /// What is expected of one stage.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StageEstimate {
-    pub stage: AuthorStage,
+    pub stage: StageName,
     pub role: ModelRole,
     pub replies: f64,
     pub input_tokens: f64,
@@ -73,22 +84,22 @@ pub struct StageEstimate {
     pub usd: Option<f64>,
 }
 
-/// Multiplies what is usual by `drafts`; each is tried by `solvers`, which are roles and numbers of attempts. `price` is in US dollars per
-/// 1M input and output tokens.
+/// Multiplies what is usual by `drafts`; each is tried by `solvers`, which are roles and numbers of
+/// attempts. `price` is in US dollars per 1M input and output tokens.
 pub fn estimate(
     usual: &Usual,
     drafts: usize,
     solvers: &[(ModelRole, u32)],
     price: impl Fn(ModelRole) -> Option<(f64, f64)>,
 ) -> Estimate {
-    let times = |stage: AuthorStage| match stage {
-        AuthorStage::Blind => solvers.iter().copied().filter(|(_, attempts)| *attempts > 0).collect(),
-        _ => vec![(role(stage), 1)],
+    let asked = |asks: Asks| match asks {
+        Asks::Nobody => Vec::new(),
+        Asks::Model(role) => vec![(role, 1)],
+        Asks::Solvers => solvers.iter().copied().filter(|(_, attempts)| *attempts > 0).collect(),
     };
+    let usual = STAGES.iter().filter_map(|stage| Some((stage, usual.of(stage.name())?)));
     let stages: Vec<_> = usual
-        .stages
-        .iter()
-        .flat_map(|(stage, usual)| times(*stage).into_iter().map(move |times| (stage, usual, times)))
+        .flat_map(|(stage, usual)| asked(stage.asks()).into_iter().map(move |asked| (stage, usual, asked)))
         .map(|(stage, usual, (role, times))| {
             let times = f64::from(times);
             let replies = usual.replies * times * drafts as f64;
@@ -96,7 +107,8 @@ pub fn estimate(
                 (replies * usual.input_tokens as f64, replies * usual.output_tokens as f64);
             let usd =
                 price(role).map(|(input, output)| (input_tokens * input + output_tokens * output) / 1e6);
-            StageEstimate { stage: *stage, role, replies, input_tokens, output_tokens, usd }
+            let stage = StageName::of(stage.name());
+            StageEstimate { stage, role, replies, input_tokens, output_tokens, usd }
         })
         .collect();
     let usd = stages.iter().map(|stage| stage.usd).sum();
@@ -106,11 +118,12 @@ pub fn estimate(
 /// The first request of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptExample {
-    pub stage: AuthorStage,
+    pub stage: StageName,
     pub text: String,
 }
 
-/// The first request of each stage for a blueprint. Names in guillemets stand for what earlier stages will have written.
+/// The first request of each stage for a blueprint. Names in guillemets stand for what earlier
+/// stages will have written.
 pub fn prompt_examples(context: &PromptContext<'_>) -> Result<Vec<PromptExample>, StageError> {
     let place = |words: &str| format!("«{words}»");
     let mut working = Working::begun(place("the request"), place("the title"), Difficulty::Medium);
@@ -119,29 +132,10 @@ pub fn prompt_examples(context: &PromptContext<'_>) -> Result<Vec<PromptExample>
     working.machine = FileTree::from_iter([(rel("app/«a file»")?, File::text(place("its content")))]);
     working.solution = FileTree::from_iter([(rel("solve.sh")?, File::text(place("the reference solution")))]);
     let mut examples = Vec::new();
-    for stage in AuthorStage::ALL {
-        let conversation = match stage {
-            AuthorStage::Idea => {
-                let system = system_values(context.spec, context.blueprint, &Anchor::default());
-                let taken: [&str; 0] = [];
-                StageConversation::open(context.texts, stage, system, context! { taken })?
-            }
-            AuthorStage::Feasibility => {
-                let request = &working.request;
-                StageConversation::open(context.texts, stage, context! {}, context! { request })?
-            }
-            AuthorStage::Screening | AuthorStage::Blind => continue,
-            AuthorStage::Mistakes if context.mistakes == 0 => continue,
-            AuthorStage::Environment
-            | AuthorStage::Instruction
-            | AuthorStage::Solution
-            | AuthorStage::Checks
-            | AuthorStage::Attacks
-            | AuthorStage::Clauses
-            | AuthorStage::Mistakes
-            | AuthorStage::Configuration => write::open(context, stage, &working)?,
-        };
-        examples.push(PromptExample { stage, text: conversation.text() });
+    for stage in context.counts.stages() {
+        let Some(prompt) = stage.prompt(context, &working) else { continue };
+        let conversation = StageConversation::open(context.texts, stage, prompt)?;
+        examples.push(PromptExample { stage: StageName::of(stage.name()), text: conversation.text() });
     }
     Ok(examples)
 }
@@ -152,8 +146,8 @@ mod tests {
 
     #[test]
     fn estimates_are_products() {
-        let usual = "version = 1\n[checks]\nreplies = 2.0\ninput_tokens = 1000\noutput_tokens = 500\n[blind]\nreplies = 10.0\ninput_tokens = 100\noutput_tokens = 10";
-        let usual: Usual = toml::from_str(usual).unwrap();
+        let of = |replies, input_tokens, output_tokens| UsualStage { replies, input_tokens, output_tokens };
+        let usual = Usual([("checks", of(2.0, 1000, 500)), ("blind", of(10.0, 100, 10))].into());
         let check =
             |solvers: &[(ModelRole, u32)], price: Option<(f64, f64)>, replies: f64, usd: Option<f64>| {
                 let estimate = estimate(&usual, 3, solvers, |_| price);
@@ -165,12 +159,5 @@ mod tests {
         check(&[(ModelRole::Solver, 2)], Some((250.0, 500.0)), 66.0, Some(1.5 + 1.5 + 1.5 + 0.3));
         check(&[(ModelRole::Solver, 1), (ModelRole::Weak, 1)], Some((250.0, 500.0)), 66.0, Some(4.8));
         check(&[(ModelRole::Solver, 0), (ModelRole::Weak, 0)], Some((1000.0, 0.0)), 6.0, Some(6.0));
-    }
-
-    #[test]
-    fn usual_numbers_are_known_for_every_stage_that_asks() {
-        let usual = Usual::load(&Assets::embedded()).unwrap();
-        let asking = AuthorStage::ALL.into_iter().filter(|stage| *stage != AuthorStage::Screening);
-        assert_eq!(usual.stages.keys().copied().collect::<Vec<_>>(), asking.collect::<Vec<_>>());
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::write::left_over;
+use super::stages::left_over;
 use super::{StageContext, StageError};
 use crate::model::{File, FileTree, RelPath};
 use crate::sandbox::{GetError, Process, ProcessOutcome, SandboxError};

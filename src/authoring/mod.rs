@@ -1,36 +1,36 @@
-//! The author that is a language model: LiteCoder-Terminal's stages, each corrected by what the execution of its result shows.
+//! The author that is a language model: LiteCoder-Terminal's stages, each corrected by what the
+//! execution of its result shows.
 //!
-//! Request → feasibility → machine → instruction → solution → checks → attacks → clauses → mistakes → configuration → screening → blind solvers. Every stage is a
-//! conversation of its own ([`stage_conversation`]): the model that writes checks never sees a solution, and solvers see neither. After each
-//! version the draft is examined from the start ([`examine`]), cheapest first; trials that were run before are read from the
-//! store. The problems of the first stage that has any are told to that stage, within [`MAX_VERSIONS`].
+//! [`stages::STAGES`] has the stages in order. Each is a conversation of its own
+//! ([`stage_conversation`]): the model that writes checks never sees a solution, and solvers see
+//! neither. After each version the draft is examined from the start ([`examine`]), cheapest first.
+//! Trials that were run before are read from the store. The first stage with problems is told them,
+//! within [`MAX_VERSIONS`].
 //!
-//! An authoring is a function of the blueprint, the prompts and the committed replies and trials: an interrupted one is repeated without new
-//! requests, and a changed prompt repeats its stage and what follows.
+//! An authoring is a function of the blueprint, the prompts and the committed replies and trials:
+//! an interrupted one is repeated without new requests, and a changed prompt repeats its stage and
+//! what follows.
 
 mod anchor;
 mod arbiter;
 mod at_fault;
 mod band;
-mod blind;
-mod configuration;
 mod declare;
 mod equivalence;
 mod estimate;
 mod examine;
-mod gate;
-mod idea;
 mod made;
-mod mistakes;
 mod near_duplicate;
 mod question;
 mod quotes;
 mod reply_files;
+mod requested;
+mod stage;
 mod stage_conversation;
 mod stage_shell;
+mod stages;
 mod texts;
 mod working;
-mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +38,8 @@ use crate::domain::DomainSpec;
 use crate::lint::Rules;
 use crate::llm::{AskError, CallError, Models};
 use crate::model::{
-    AuthorStage, AuthoringLog, AuthoringMode, Band, BandRecord, Blueprint, Draft, PathError, Rigor,
-    StageVersion, Task, environment_digest,
+    AuthoringLog, AuthoringMode, AuthoringPhase, Band, BandRecord, Blueprint, Draft, PathError, Rigor,
+    StageName, StageVersion, Task, environment_digest,
 };
 use crate::prompts::PromptsError;
 use crate::recording::Recording;
@@ -50,21 +50,26 @@ use crate::verify::{HashedTask, TrialError, TrialRunner};
 
 use crate::author::{AuthorAssets, AuthorError};
 pub use band::Bands;
-pub use blind::{BlindSolvers, blind_attempts};
 pub use declare::{Source, declare_clauses};
 pub use estimate::{
     Estimate, PromptExample, StageEstimate, Usual, UsualError, UsualStage, estimate, prompt_examples,
 };
-pub use idea::{Accepted, Requested, requested};
+use examine::Examination;
+pub use requested::{Accepted, Requested, requested};
+use stage::{AuthorStage as _, Examined, Found, StageRef};
+pub use stage::{GivenUp, StageCounts, StageOption, stage_names, stage_options};
 pub use stage_conversation::Asking;
 use stage_conversation::{Evidence, StageConversation};
 pub use stage_shell::STAGE_SHELL;
 use stage_shell::StageShell;
+pub use stages::{BLIND, BlindSolvers, SCREENING, blind_attempts};
+use stages::{Blind, Environment, Feasibility, Idea, Instruction, STAGES};
 pub use texts::StageTexts;
 use working::Working;
 
-/// Versions of one stage, the first included. Checks are sent back by seven examinations (form, quotations, reference, attacks, clauses,
-/// mistakes, screening), each of which may find something once; a draft that needs more is usually beyond repair.
+/// Versions of one stage, the first included. Checks are sent back by seven examinations (form,
+/// quotations, reference, attacks, clauses, mistakes, screening), each of which may find something
+/// once; a draft that needs more is usually beyond repair.
 const MAX_VERSIONS: u32 = 8;
 
 /// What an authoring needs.
@@ -82,8 +87,7 @@ pub struct StageContext<'a> {
     pub unit: &'a str,
     pub rigor: Rigor,
     pub mode: AuthoringMode,
-    /// Whole wrong solutions that an adversary is asked for; without any the stage is left out.
-    pub mistakes: u32,
+    pub counts: &'a StageCounts,
     /// The session that the task is made from, if it is made from one.
     pub recording: Option<&'a Recording>,
     pub blind: Option<&'a BlindSolvers<'a>>,
@@ -99,15 +103,14 @@ pub struct PromptContext<'a> {
     pub kit: &'a AuthorAssets,
     pub spec: &'a DomainSpec,
     pub blueprint: &'a Blueprint,
-    /// Of [`StageContext::mistakes`].
-    pub mistakes: u32,
+    pub counts: &'a StageCounts,
     pub recording: Option<&'a Recording>,
 }
 
 impl<'a> StageContext<'a> {
     fn prompts(&self) -> PromptContext<'a> {
-        let Self { texts, kit, spec, blueprint, mistakes, recording, .. } = *self;
-        PromptContext { texts, kit, spec, blueprint, mistakes, recording }
+        let Self { texts, kit, spec, blueprint, counts, recording, .. } = *self;
+        PromptContext { texts, kit, spec, blueprint, counts, recording }
     }
 
     /// `task` with its digests, on the base that it names.
@@ -136,9 +139,16 @@ pub struct Authored {
 #[derive(Debug)]
 pub struct Abandoned {
     /// The stage that gave up.
-    pub stage: AuthorStage,
+    pub stage: StageName,
+    pub given_up: GivenUp,
     /// The task so far, if a request was accepted.
     pub task: Option<Box<Task>>,
+}
+
+impl Abandoned {
+    fn by(stage: StageRef, task: Option<Box<Task>>) -> Self {
+        Self { stage: StageName::of(stage.name()), given_up: stage.gives_up(), task }
+    }
 }
 
 /// Why an authoring has no end yet.
@@ -170,8 +180,10 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
     let working = match working {
         Ok(working) => *working,
         Err(request) => {
-            let last = history.versions.last().map_or(AuthorStage::Idea, |version| version.stage);
-            return Ok(history.ended(request, Err(Abandoned { stage: last, task: None })));
+            let last = history.versions.last().map(|version| version.stage.clone());
+            let stage = last.unwrap_or_else(|| StageName::of(Idea.name()));
+            let abandoned = Abandoned { stage, given_up: GivenUp::Rejected, task: None };
+            return Ok(history.ended(request, Err(abandoned)));
         }
     };
     let request = working.request.clone();
@@ -189,7 +201,7 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
             // An evolution that cannot be mended leaves what it was made from.
             Err(stage) => {
                 let task = Box::new(working.task(context)?);
-                break settled.ok_or(Abandoned { stage, task: Some(task) });
+                break settled.ok_or_else(|| Abandoned::by(stage, Some(task)));
             }
         }
         let next = match context.bands {
@@ -202,15 +214,16 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
             }
         };
         let Some(next) = next else {
-            break settled.ok_or(Abandoned { stage: AuthorStage::Blind, task: None });
+            break settled.ok_or_else(|| Abandoned::by(&Blind, None));
         };
         working = next;
         evolution += 1;
     };
     if draft.is_ok() {
-        for (stage, version) in &mut history.current {
-            history.versions.push(StageVersion { stage: *stage, version: *version, problems: 0 });
-            history.log.problems.push(Vec::new());
+        for stage in STAGES {
+            if history.current.contains_key(stage.name()) {
+                history.examined(*stage, Vec::new());
+            }
         }
     }
     Ok(Authored { bands, ..history.ended(request, draft) })
@@ -222,25 +235,30 @@ struct History {
     versions: Vec<StageVersion>,
     log: AuthoringLog,
     /// The latest version of each stage.
-    current: BTreeMap<AuthorStage, u32>,
+    current: BTreeMap<&'static str, u32>,
 }
 
 impl History {
     /// How often machine or instruction were rewritten.
     fn edition(&self) -> u32 {
-        let rewritten = |stage| self.current.get(&stage).map_or(0, |version| version.saturating_sub(1));
-        rewritten(AuthorStage::Environment) + rewritten(AuthorStage::Instruction)
+        let rewritten = |stage: StageRef| self.version(stage).saturating_sub(1);
+        rewritten(&Environment) + rewritten(&Instruction)
     }
 
-    fn begun(&mut self, stage: AuthorStage) {
-        *self.current.entry(stage).or_default() += 1;
+    /// The latest version of `stage`; 0 before the first.
+    fn version(&self, stage: StageRef) -> u32 {
+        self.current.get(stage.name()).copied().unwrap_or_default()
     }
 
-    /// The current version of `stage` has problems.
-    fn refused(&mut self, stage: AuthorStage, problems: Vec<String>) {
-        let version = self.current.get(&stage).copied().unwrap_or_default();
+    fn begun(&mut self, stage: StageRef) {
+        *self.current.entry(stage.name()).or_default() += 1;
+    }
+
+    /// The current version of `stage` has these problems, or none.
+    fn examined(&mut self, stage: StageRef, problems: Vec<String>) {
         let count = u32::try_from(problems.len()).unwrap_or(u32::MAX);
-        self.versions.push(StageVersion { stage, version, problems: count });
+        let (name, version) = (StageName::of(stage.name()), self.version(stage));
+        self.versions.push(StageVersion { stage: name, version, problems: count });
         self.log.problems.push(problems);
     }
 
@@ -253,12 +271,12 @@ impl History {
     ) -> Result<Option<Working>, StageError> {
         let context = &StageContext { evolution: context.evolution + 1, ..*context };
         let request = band::evolved(context, working, measured).await?;
-        self.begun(AuthorStage::Idea);
-        self.begun(AuthorStage::Feasibility);
-        match idea::feasible(context, request).await? {
+        self.begun(&Idea);
+        self.begun(&Feasibility);
+        match requested::feasible(context, request).await? {
             Ok(working) => Ok(Some(working)),
             Err(reason) => {
-                self.refused(AuthorStage::Feasibility, vec![reason]);
+                self.examined(&Feasibility, vec![reason]);
                 Ok(None)
             }
         }
@@ -269,39 +287,26 @@ impl History {
     }
 }
 
-/// The stages that write a part of the draft, in order.
-const WRITING: [AuthorStage; 8] = [
-    AuthorStage::Environment,
-    AuthorStage::Instruction,
-    AuthorStage::Solution,
-    AuthorStage::Checks,
-    AuthorStage::Attacks,
-    AuthorStage::Clauses,
-    AuthorStage::Mistakes,
-    AuthorStage::Configuration,
-];
-
 /// A draft on its way through the stages.
 #[derive(Debug)]
 struct Authoring<'a> {
     context: &'a StageContext<'a>,
     working: Working,
-    conversations: BTreeMap<AuthorStage, StageConversation>,
-    shells: BTreeMap<AuthorStage, StageShell>,
+    conversations: BTreeMap<&'static str, StageConversation>,
+    shells: BTreeMap<&'static str, StageShell>,
     history: History,
-    /// Attacks and violations that no check noticed, by script or row. The second time, their own author is asked about them.
+    /// Attacks and violations that no check noticed, by script or row. The second time, their own
+    /// author is asked about them.
     survivors: BTreeSet<String>,
 }
 
 /// A draft that could not be mended, by the stage that gave up.
-type Mended = Result<(), AuthorStage>;
+type Mended = Result<(), StageRef>;
 
 impl Authoring<'_> {
     async fn stages(&mut self) -> Result<Mended, StageError> {
-        for stage in WRITING {
-            if stage == AuthorStage::Mistakes && self.context.mistakes == 0 {
-                continue;
-            }
+        let drafting = self.context.counts.stages().filter(|stage| stage.phase() == AuthoringPhase::Draft);
+        for stage in drafting {
             if let Err(stage) = self.write(stage).await? {
                 return Ok(Err(stage));
             }
@@ -309,21 +314,33 @@ impl Authoring<'_> {
                 return Ok(Err(stage));
             }
         }
-        for stage in [AuthorStage::Screening, AuthorStage::Blind] {
-            if let Err(stage) = self.settle(stage).await? {
-                return Ok(Err(stage));
-            }
-        }
         Ok(Ok(()))
     }
 
+    /// Examines the draft from its first stage up to `last`, cheapest first.
+    async fn examine(&mut self, last: StageRef) -> Examined {
+        let edition = self.history.edition();
+        let Self { context, working, survivors, .. } = self;
+        let context = *context;
+        let mut draft = Examination { context, working, survivors, edition };
+        for stage in context.counts.stages() {
+            let found = stage.examine(&mut draft).await?;
+            if found.is_some() || stage.name() == last.name() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
     /// Examines the draft up to `stage`, and has stages mend it, until nothing is found.
-    async fn settle(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
+    async fn settle(&mut self, stage: StageRef) -> Result<Mended, StageError> {
         loop {
-            let Some((at_fault, problems)) = self.examine(stage).await? else { return Ok(Ok(())) };
-            tracing::info!(stage = at_fault.as_str(), problems = problems.len(), "a version has problems");
-            self.history.refused(at_fault, problems.clone());
-            let mended = match self.conversations.get_mut(&at_fault) {
+            let Some(Found { stage: at_fault, problems }) = self.examine(stage).await? else {
+                return Ok(Ok(()));
+            };
+            tracing::info!(stage = at_fault.name(), problems = problems.len(), "a version has problems");
+            self.history.examined(at_fault, problems.clone());
+            let mended = match self.conversations.get_mut(at_fault.name()) {
                 // Stages that ask nobody, and solvers that fail honestly.
                 None => Err(at_fault),
                 Some(conversation) if conversation.versions() >= MAX_VERSIONS => Err(at_fault),
@@ -338,20 +355,21 @@ impl Authoring<'_> {
         }
     }
 
-    /// Has `stage` write its first version.
-    async fn write(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
-        let mut conversation = write::open(&self.context.prompts(), stage, &self.working)?;
-        if self.context.mode == AuthoringMode::Shell && stage_shell::offered(stage) {
+    /// Has `stage` write its first version, if it writes any.
+    async fn write(&mut self, stage: StageRef) -> Result<Mended, StageError> {
+        let Some(prompt) = stage.prompt(&self.context.prompts(), &self.working) else { return Ok(Ok(())) };
+        let mut conversation = StageConversation::open(self.context.texts, stage, prompt)?;
+        if let (AuthoringMode::Shell, Some(shell)) = (self.context.mode, stage.shell()) {
             conversation.add(&stage_shell::offer(&self.context.asking(), stage)?);
-            self.shells.insert(stage, StageShell::default());
+            self.shells.insert(stage.name(), StageShell::new(shell));
         }
-        self.conversations.insert(stage, conversation);
+        self.conversations.insert(stage.name(), conversation);
         self.reply(stage).await
     }
 
     /// Takes the next version of `stage` from its model, and tells it what is wrong with its form.
-    async fn reply(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
-        let Some(conversation) = self.conversations.get_mut(&stage) else { return Ok(Err(stage)) };
+    async fn reply(&mut self, stage: StageRef) -> Result<Mended, StageError> {
+        let Some(conversation) = self.conversations.get_mut(stage.name()) else { return Ok(Err(stage)) };
         loop {
             let reply = match conversation.reply(&self.context.asking()).await {
                 Ok(reply) => reply,
@@ -359,28 +377,27 @@ impl Authoring<'_> {
                 Err(StageError::Call(CallError::ContextLength { message, .. })) => {
                     self.history.begun(stage);
                     let problem = format!("its conversation is longer than the model's context: {message}");
-                    self.history.refused(stage, vec![problem]);
+                    self.history.examined(stage, vec![problem]);
                     return Ok(Err(stage));
                 }
                 Err(error) => return Err(error),
             };
-            let shell = self.shells.get_mut(&stage).filter(|shell| shell.has_more());
+            let shell = self.shells.get_mut(stage.name()).filter(|shell| shell.has_more());
             if let (Some(shell), Ok(Some(command))) = (shell, reply.as_deref().map(stage_shell::command)) {
-                let observation = shell.run(self.context, stage, &self.working, command).await?;
+                let observation = shell.run(self.context, &self.working, command).await?;
                 conversation.show(observation);
                 continue;
             }
             self.history.begun(stage);
-            let problem = match reply
-                .and_then(|reply| write::accept(stage, &reply, &mut self.working, self.context.mistakes))
-            {
+            let (working, counts) = (&mut self.working, self.context.counts);
+            let problem = match reply.and_then(|reply| stage.accept(&reply, working, counts)) {
                 Ok(()) => {
                     conversation.took();
                     return Ok(Ok(()));
                 }
                 Err(problem) => problem,
             };
-            self.history.refused(stage, vec![problem.clone()]);
+            self.history.examined(stage, vec![problem.clone()]);
             if conversation.versions() >= MAX_VERSIONS {
                 return Ok(Err(stage));
             }

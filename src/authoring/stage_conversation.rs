@@ -1,10 +1,10 @@
 //! The conversation of one stage: a request, and corrections of what came back.
 
-use minijinja::{Value, context};
+use minijinja::context;
 
+use super::stage::{Asks, FEEDBACK, Prompt, StageRef};
 use super::{StageError, StageTexts};
 use crate::llm::{CallSite, ChatMessage, ChatRequest, Finish, ModelRole, Models};
-use crate::model::AuthorStage;
 
 /// Bytes of a reply: more than the longest files that a prompt asks for.
 const MAX_REPLY: usize = 400_000;
@@ -33,26 +33,15 @@ pub struct Asking<'a> {
     pub round: u32,
 }
 
-/// The role that a stage asks.
-pub(super) fn role(stage: AuthorStage) -> ModelRole {
-    match stage {
-        AuthorStage::Idea => ModelRole::Sampler,
-        AuthorStage::Feasibility => ModelRole::Judge,
-        AuthorStage::Attacks | AuthorStage::Clauses | AuthorStage::Mistakes => ModelRole::Adversary,
-        AuthorStage::Blind => ModelRole::Solver,
-        AuthorStage::Environment
-        | AuthorStage::Instruction
-        | AuthorStage::Solution
-        | AuthorStage::Checks
-        | AuthorStage::Configuration
-        | AuthorStage::Screening => ModelRole::Author,
-    }
+/// The stage of the call sites of `stage`.
+pub(super) fn site_stage(stage: StageRef) -> String {
+    format!("author-{}", stage.name())
 }
 
 /// The messages of one stage so far.
 #[derive(Debug)]
 pub(super) struct StageConversation {
-    stage: AuthorStage,
+    stage: StageRef,
     role: ModelRole,
     messages: Vec<ChatMessage>,
     /// Replies so far.
@@ -64,15 +53,15 @@ pub(super) struct StageConversation {
 }
 
 impl StageConversation {
-    /// A conversation that begins with the stage's prompts, rendered with `system` and `task`.
-    pub(super) fn open(
-        texts: &StageTexts,
-        stage: AuthorStage,
-        system: Value,
-        task: Value,
-    ) -> Result<Self, StageError> {
-        let role = role(stage);
+    /// A conversation that begins with the stage's prompts, rendered with the values of `prompt`.
+    pub(super) fn open(texts: &StageTexts, stage: StageRef, prompt: Prompt) -> Result<Self, StageError> {
         let texts = texts.of(stage)?;
+        let Prompt { system, task } = prompt;
+        let role = match stage.asks() {
+            Asks::Model(role) => role,
+            Asks::Solvers => ModelRole::Solver,
+            Asks::Nobody => ModelRole::Author,
+        };
         // A system prompt with values in it is a template.
         let system = match texts.render("system.md.j2", system) {
             Ok(text) => text,
@@ -117,7 +106,7 @@ impl StageConversation {
         let site = CallSite {
             role: self.role,
             unit: asking.unit.to_owned(),
-            stage: format!("author-{}", self.stage.as_str()),
+            stage: site_stage(self.stage),
             round: asking.round,
             step: self.step,
             sample,
@@ -160,7 +149,7 @@ impl StageConversation {
             told.push(format!("and {more} more of this kind"));
         }
         self.messages.push(ChatMessage::user(
-            texts.render("feedback.md.j2", context! { problems => told, executed, taken => self.taken })?,
+            texts.render(FEEDBACK, context! { problems => told, executed, taken => self.taken })?,
         ));
         Ok(())
     }

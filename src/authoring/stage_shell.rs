@@ -9,11 +9,12 @@ use minijinja::{Value, context};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::stage::{Shell, StageRef};
 use super::stage_conversation::Asking;
 use super::working::{APP, Working, rel};
 use super::{StageContext, StageError};
 use crate::agent::read_block;
-use crate::model::{Assume, AuthorStage, Blame, File, FileTree, ShellOutcome};
+use crate::model::{Assume, Blame, File, FileTree, ShellOutcome};
 use crate::sandbox::{ExecLimit, Sandbox};
 use crate::store::{Stage, key};
 use crate::verify::{Act, HashedTask, NoVerdict, Phase, TrialError, solver_container};
@@ -33,6 +34,8 @@ const TIMEOUT_STATUS: i32 = 124;
 const FILE_TAGS: [&str; 2] = ["<file path=", "<edit path="];
 /// A file without which the image of an empty machine has no work directory.
 const PLACEHOLDER: &str = "app/.keep";
+/// The text of a stage about its machine.
+const PLACE: &str = "shell.md";
 /// Where tests are.
 const TESTS: &str = "/tests";
 
@@ -46,8 +49,9 @@ struct ShellTurn {
 }
 
 /// The shell of one stage.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct StageShell {
+    shell: Shell,
     /// What the machine is made from.
     machine: String,
     /// Commands on this machine, in order.
@@ -58,18 +62,12 @@ pub(super) struct StageShell {
     sandbox: Option<Sandbox>,
 }
 
-/// Whether `stage` has a shell.
-pub(super) fn offered(stage: AuthorStage) -> bool {
-    matches!(stage, AuthorStage::Environment | AuthorStage::Solution | AuthorStage::Checks)
-}
-
 /// What is said of the shell at the end of a stage's system prompt.
-pub(super) fn offer(asking: &Asking<'_>, stage: AuthorStage) -> Result<String, StageError> {
-    let texts = &asking.texts.shell;
-    let place = texts.text(&format!("{}.md", stage.as_str()))?.trim();
+pub(super) fn offer(asking: &Asking<'_>, stage: StageRef) -> Result<String, StageError> {
+    let place = asking.texts.of(stage)?.text(PLACE)?.trim();
     let values =
         context! { place, seconds => COMMAND.as_secs(), bytes => OUTPUT_BYTES, turns => MAX_COMMANDS };
-    Ok(texts.render("offer.md.j2", values)?)
+    Ok(asking.texts.shell.render("offer.md.j2", values)?)
 }
 
 /// The command in a reply that has no files.
@@ -78,6 +76,11 @@ pub(super) fn command(reply: &str) -> Option<&str> {
 }
 
 impl StageShell {
+    /// A shell in which nothing was done.
+    pub(super) fn new(shell: Shell) -> Self {
+        Self { shell, machine: String::new(), commands: Vec::new(), count: 0, sandbox: None }
+    }
+
     /// Whether another command may be run.
     pub(super) fn has_more(&self) -> bool {
         self.count < MAX_COMMANDS
@@ -87,13 +90,15 @@ impl StageShell {
     pub(super) async fn run(
         &mut self,
         context: &StageContext<'_>,
-        stage: AuthorStage,
         working: &Working,
         command: &str,
     ) -> Result<String, StageError> {
-        let task = machine(context, stage, working).await?;
+        let task = machine(context, self.shell, working).await?;
         let hashed = context.hashed(&task)?;
-        let uploads = if stage == AuthorStage::Checks { &task.tests } else { &FileTree::default() };
+        let uploads = match self.shell {
+            Shell::DraftWithTests => &task.tests,
+            Shell::Draft | Shell::DraftOrEmpty => &FileTree::default(),
+        };
         let machine =
             key(STAGE_SHELL, &json!({ "environment": hashed.environment_digest, "uploads": uploads }))?;
         let changed = !self.commands.is_empty() && self.machine != machine.as_str();
@@ -209,15 +214,16 @@ fn observed(turn: &ShellTurn, output: &str, changed: bool, left: usize) -> Value
     context! { output, status, timed_out, seconds, shell_restarted, changed, left }
 }
 
-/// The task whose machine `stage` tries things on: the draft's, or an empty one while its own does not build.
+/// The task on whose machine things are tried.
 async fn machine(
     context: &StageContext<'_>,
-    stage: AuthorStage,
+    shell: Shell,
     working: &Working,
 ) -> Result<crate::model::Task, StageError> {
     let task = working.task(context)?;
-    if stage != AuthorStage::Environment {
-        return Ok(task);
+    match shell {
+        Shell::Draft | Shell::DraftWithTests => return Ok(task),
+        Shell::DraftOrEmpty => {}
     }
     if working.machine.iter().any(|(path, _)| path.as_str().starts_with(APP)) {
         let hashed = context.hashed(&task)?;

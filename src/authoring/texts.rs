@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::stage::{Asks, StageRef};
+use super::stages::STAGES;
 use crate::assets::Assets;
-use crate::model::AuthorStage;
 use crate::prompts::{PromptSet, PromptsError};
 
 /// Prompts of every stage that asks a model, and of the judges.
 #[derive(Clone, Debug)]
 pub struct StageTexts {
-    stages: BTreeMap<AuthorStage, PromptSet>,
+    stages: BTreeMap<&'static str, PromptSet>,
     pub(super) arbiter: PromptSet,
     /// Of mutants that pass every check.
     pub(super) equivalence: PromptSet,
@@ -24,45 +25,29 @@ pub struct StageTexts {
 impl StageTexts {
     /// Reads the prompts.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
-        // An overriding folder must be complete, whatever the endpoint.
-        PromptSet::load(assets, "author-idea", &["prefix.md.j2"])?;
-        let load = |name: &str, needed: &[&str]| PromptSet::load(assets, &format!("author-{name}"), needed);
+        let load = |name: &str, needed: &[&str]| PromptSet::load(assets, &folder_of(name), needed);
         let folder = |name: &str| load(name, &["task.md.j2"]);
-        let mut stages = BTreeMap::new();
-        for stage in AuthorStage::ALL {
-            let needed: &[&str] = match stage {
-                AuthorStage::Screening | AuthorStage::Blind => continue,
-                AuthorStage::Idea | AuthorStage::Feasibility => &["task.md.j2"],
-                // The second is what a stage is told of a version that cannot be used.
-                AuthorStage::Environment
-                | AuthorStage::Instruction
-                | AuthorStage::Solution
-                | AuthorStage::Checks
-                | AuthorStage::Attacks
-                | AuthorStage::Clauses
-                | AuthorStage::Mistakes
-                | AuthorStage::Configuration => &["task.md.j2", "feedback.md.j2"],
-            };
-            stages.insert(stage, load(stage.as_str(), needed)?);
-        }
-        let shell = ["offer.md.j2", "observation.md.j2", "environment.md", "solution.md", "checks.md"];
-        let shell = PromptSet::load(assets, "author-shell", &shell)?;
+        let asking = STAGES.iter().filter(|stage| matches!(stage.asks(), Asks::Model(_)));
+        let stages = asking.map(|stage| Ok((stage.name(), load(stage.name(), stage.texts())?)));
         Ok(Self {
-            stages,
+            stages: stages.collect::<Result<_, PromptsError>>()?,
             arbiter: folder("arbiter")?,
             equivalence: folder("equivalence")?,
             recording: folder("recording")?,
             evolve: folder("evolve")?,
-            shell,
+            shell: load("shell", &["offer.md.j2", "observation.md.j2"])?,
         })
     }
 
     /// The prompts of a stage.
-    pub(super) fn of(&self, stage: AuthorStage) -> Result<&PromptSet, PromptsError> {
-        let missing = || PromptsError::Missing {
-            folder: format!("author-{}", stage.as_str()),
-            name: "task.md.j2".to_owned(),
-        };
-        self.stages.get(&stage).ok_or_else(missing)
+    pub(super) fn of(&self, stage: StageRef) -> Result<&PromptSet, PromptsError> {
+        let missing =
+            || PromptsError::Missing { folder: folder_of(stage.name()), name: "task.md.j2".to_owned() };
+        self.stages.get(stage.name()).ok_or_else(missing)
     }
+}
+
+/// The folder of `templates/prompts` of a stage or a judge.
+pub(super) fn folder_of(name: &str) -> String {
+    format!("author-{name}")
 }

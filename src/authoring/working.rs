@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::configuration::Configuration;
 use super::made::Made;
-use super::mistakes::Mistake;
+use super::stages::{Configured, STAGES};
 use super::{StageContext, StageError};
 use crate::author::canary;
 use crate::author::{Shipping, check_ids, shipped_tests};
@@ -23,17 +22,20 @@ pub(super) const WORKDIR: &str = "/app";
 pub(super) const APP: &str = "app/";
 /// The script that makes what is no plain file, while the image is built.
 pub(super) const SETUP: &str = "setup.sh";
+/// A solution's entry point.
+pub(super) const ENTRY: &str = "solve.sh";
 /// The file of tests.
 pub(super) const CHECKS: &str = "test_outputs.py";
 /// Tests of a draft that has none yet: its solution can be executed before they are written.
 const NO_CHECKS: &str = "def test_nothing():\n    \"\"\"Passes.\"\"\"\n";
-/// Bytes of one file, and of all files, that a prompt shows. A solver cannot carry over what it does not see, so that a script of usual length
-/// is shown whole.
+/// Bytes of one file, and of all files, that a prompt shows. A solver cannot carry over what it
+/// does not see, so that a script of usual length is shown whole.
 const SHOWN_OF_FILE: usize = 20_000;
 const SHOWN: usize = 60_000;
 /// The same of a file that `setup.sh` made, which is shown itself.
 const SHOWN_OF_MADE: usize = 2_000;
-/// The end of a repository's name in the files that [`super::made`] reads: `.git`, and how it was packed.
+/// The end of a repository's name in the files that [`super::made`] reads: `.git`, and how it was
+/// packed.
 const BUNDLE: &str = ".bundle";
 
 /// A draft in the making.
@@ -50,12 +52,23 @@ pub(super) struct Working {
     pub(super) solution: FileTree,
     /// The text of `test_outputs.py`; empty before it is written.
     pub(super) checks: String,
-    pub(super) attacks: Vec<WrongSolution>,
+    /// By the stage that wrote them.
+    pub(super) wrong: BTreeMap<&'static str, Vec<Wrong>>,
     pub(super) clauses: Clauses,
-    pub(super) mistakes: Vec<Mistake>,
-    pub(super) configuration: Configuration,
+    pub(super) configured: Configured,
     /// A blind solver's commands as a script.
     pub(super) second: Option<FileTree>,
+}
+
+/// A solution that the checks have to stop.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wrong {
+    pub(super) solution: WrongSolution,
+    /// The same change again is the same wrong solution, whatever it is called.
+    pub(super) identity: String,
+    /// What the author of the checks is told of it, e.g. the words that it violates. No line of the
+    /// reference is in it.
+    pub(super) told: String,
 }
 
 impl Working {
@@ -70,12 +83,22 @@ impl Working {
             instruction: String::new(),
             solution: FileTree::default(),
             checks: String::new(),
-            attacks: Vec::new(),
+            wrong: BTreeMap::new(),
             clauses: Clauses::default(),
-            mistakes: Vec::new(),
-            configuration: Configuration::default(),
+            configured: Configured::default(),
             second: None,
         }
+    }
+
+    /// The wrong solutions that a stage wrote.
+    pub(super) fn wrong_of(&self, stage: &str) -> &[Wrong] {
+        self.wrong.get(stage).map_or(&[], Vec::as_slice)
+    }
+
+    /// Forgets which mutants are equivalent: they were judged against the machine, the instruction
+    /// and the solution.
+    pub(super) fn forget_judged(&mut self) {
+        self.clauses.equivalent.clear();
     }
 
     /// The task so far.
@@ -96,10 +119,10 @@ impl Working {
         let own = FileTree::from_iter([(rel(CHECKS)?, File::text(text.to_owned()))]);
         let checks = check_ids(text);
         // Checks may have been renamed since they were weighed.
-        let weights = self.configuration.weights.iter().filter(|(check, _)| checks.contains(check));
+        let weights = self.configured.weights.iter().filter(|(check, _)| checks.contains(check));
         let weights = weights.map(|(check, weight)| (check.clone(), f64::from(*weight))).collect();
         let mut limits = spec.limits();
-        if let Some(minutes) = self.configuration.minutes {
+        if let Some(minutes) = self.configured.minutes {
             limits.agent_timeout_sec = minutes * 60;
         }
         let given = self.made.as_ref().map_or(&environment, |made| &made.files);
@@ -126,11 +149,11 @@ impl Working {
 
     /// The draft so far.
     pub(super) fn draft(&self, context: &StageContext<'_>) -> Result<Draft, StageError> {
-        let mistakes = self.mistakes.iter().map(|mistake| &mistake.wrong);
+        let wrong = STAGES.iter().flat_map(|stage| self.wrong_of(stage.name()));
         Ok(Draft {
             task: self.task(context)?,
             second: self.second.clone(),
-            wrong: self.attacks.iter().chain(mistakes).cloned().collect(),
+            wrong: wrong.map(|wrong| wrong.solution.clone()).collect(),
             clauses: self.clauses.clone(),
             variants: context.kit.unconditional_variants(),
             variants_excluded: BTreeMap::new(),
@@ -222,8 +245,8 @@ fn shown<'a>(files: impl Iterator<Item = (String, &'a File)>, of_file: usize) ->
     text
 }
 
-/// Whether tests run programs of the subject, by whatever name they import the functions for it. A container too many costs less than programs
-/// that run where the solver has never been.
+/// Whether tests run programs of the subject, by whatever name they import the functions for it. A
+/// container too many costs less than programs that run where the solver has never been.
 fn runs_programs(checks: &str) -> bool {
     static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b(?:run|run_many|probe)\b").ok());
     let checks = checks.replace("subprocess.run", "");

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::args_data::DataArgs;
 use super::args_import::ImportArgs;
 use super::args_rollout::{JudgeArgs, ModelArgs, RolloutArgs};
+use super::args_stages::StageArgs;
 use super::args_tasks::{LintArgs, ScreenArgs, TryArgs, VerifyArgs, VerifyCertificateArgs};
 use super::exit::Status;
 use crate::agent::{ScaffoldMix, ScaffoldMixError};
@@ -26,11 +27,6 @@ Examples:
 
 Exit statuses:
 ";
-
-/// Wrong solutions that each task's tests are tried with by default: as many as an outsider found before most of them repeated one another.
-pub(super) const MISTAKES: u32 = 6;
-/// More do not fit into one reply.
-pub(super) const MOST_MISTAKES: i64 = 20;
 
 /// Heading of the options that every command has.
 const GLOBAL: &str = "Options of every command";
@@ -195,9 +191,8 @@ pub(super) struct RunArgs {
     /// Attempts of a strong and a weak solver (roles `solver` and `weak`) at each task that a model wrote; one that the weak one passes, or none passes, is rewritten to be harder or easier
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub(super) bands: u32,
-    /// Wrong solutions of each task that an adversary writes without seeing the tests, and that these have to stop; 0 leaves the stage out
-    #[arg(long, value_name = "K", default_value_t = MISTAKES, value_parser = clap::value_parser!(u32).range(..=MOST_MISTAKES))]
-    pub(super) mistakes: u32,
+    #[command(flatten)]
+    pub(super) stages: StageArgs,
     /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
     #[arg(long)]
     pub(super) oneshot: bool,

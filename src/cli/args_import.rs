@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::args::{MISTAKES, MOST_MISTAKES, RigorArg};
+use super::args::RigorArg;
 use super::args_data::DataArgs;
 use super::args_rollout::ModelArgs;
+use super::args_stages::StageArgs;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -51,9 +52,8 @@ pub(super) struct CastArgs {
     /// Solvers by a model that see only the instruction and the machine; one of them has to pass
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(super) blind: u32,
-    /// Wrong solutions of each task that an adversary writes without seeing the tests, and that these have to stop; 0 leaves the stage out
-    #[arg(long, value_name = "K", default_value_t = MISTAKES, value_parser = clap::value_parser!(u32).range(..=MOST_MISTAKES))]
-    pub(super) mistakes: u32,
+    #[command(flatten)]
+    pub(super) stages: StageArgs,
     /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
     #[arg(long)]
     pub(super) oneshot: bool,

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::models;
 use crate::agent::{Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
 use crate::assets::Assets;
-use crate::authoring::StageTexts;
+use crate::authoring::{StageCounts, StageTexts};
 use crate::llm::{ModelRole, Models};
 use crate::model::{Arm, AuthoringMode, ModelActor};
 use crate::pipeline::{BandSolvers, ModelAuthor};
@@ -40,8 +40,7 @@ pub(super) struct AuthorOptions {
     /// Attempts of a strong and a weak solver that measure difficulty.
     pub(super) bands: u32,
     pub(super) mode: AuthoringMode,
-    /// Wrong solutions of somebody who sees no tests, of each task.
-    pub(super) mistakes: u32,
+    pub(super) counts: StageCounts,
     /// Sessions that tasks are made from, by the blueprint's index.
     pub(super) recordings: BTreeMap<u32, Recording>,
 }
@@ -59,24 +58,23 @@ pub(super) fn model_author(
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    let AuthorOptions { writes, blind: attempts, bands, mode, mistakes, recordings } = options;
+    let AuthorOptions { writes, blind: attempts, bands, mode, counts, recordings } = options;
     if !writes && attempts == 0 {
         return Ok(None);
     }
     let assets = config.assets()?;
     let models = models::models(args, (!writes).then_some(ModelRole::Solver), store, drain)?;
-    let roles = [ModelRole::Sampler, ModelRole::Judge, ModelRole::Author, ModelRole::Adversary];
-    let roles = if writes { &roles[..] } else { &[] };
+    let roles = if writes { counts.roles() } else { Vec::new() };
     let solver = (attempts > 0 || bands > 0).then_some(ModelRole::Solver);
     let weak = (bands > 0).then_some(ModelRole::Weak);
     // Checked before any work begins.
-    for role in roles.iter().copied().chain(solver).chain(weak) {
+    for role in roles.into_iter().chain(solver).chain(weak) {
         models.ready(role)?;
     }
     let texts = StageTexts::load(&assets)?;
     let blind = blind_solvers(&models, &assets, attempts)?;
     let bands = band_solvers(&models, &assets, bands)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, mistakes, blind, bands }))
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, counts, blind, bands }))
 }
 
 /// The models of `screen`, if it has rows that need any.
@@ -102,8 +100,8 @@ pub(super) fn screening_models(
     let texts = StageTexts::load(&assets)?;
     let blind = blind_solvers(&models, &assets, args.blind)?;
     let models = Arc::new(models);
-    let (recordings, mode) = (BTreeMap::new(), AuthoringMode::OneShot);
-    Ok(Some(ModelAuthor { models, texts, recordings, mode, mistakes: 0, blind, bands: None }))
+    let (recordings, mode, counts) = (BTreeMap::new(), AuthoringMode::OneShot, StageCounts::default());
+    Ok(Some(ModelAuthor { models, texts, recordings, mode, counts, blind, bands: None }))
 }
 
 /// The configuration of blind solvers, and how many try.

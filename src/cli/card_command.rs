@@ -1,5 +1,6 @@
 //! The command that a dataset card names: the options that its rows follow from, as they were typed.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use clap::{Parser as _, ValueEnum};
@@ -10,7 +11,7 @@ use crate::assets::Overrides;
 use crate::syntax::shell_word;
 
 /// An option, and its value if it has one. Flags have an empty one.
-type Given = (&'static str, Option<String>);
+type Given = (Cow<'static, str>, Option<String>);
 
 /// The command that writes the rows of `run` again: its seed and count, and every option that is not the default. Left out is what no row
 /// follows from: where files lie, how much is done at once, and which server answers.
@@ -20,7 +21,7 @@ pub(super) fn of_run(args: &RunArgs, overrides: &Overrides) -> String {
     let given = options(args).into_iter().filter(|option| !usual.contains(option));
     let place = |place: &Option<PathBuf>| place.as_ref().map(|place| place.display().to_string());
     let folders = [("--domains", place(&overrides.domains)), ("--templates", place(&overrides.templates))];
-    line(&format!("termsmith run --seed {seed} --count {count}"), given.chain(folders))
+    line(&format!("termsmith run --seed {seed} --count {count}"), given.chain(folders.map(named)))
 }
 
 /// The command that writes the rows of a run folder with these options.
@@ -38,12 +39,13 @@ fn usual() -> Vec<Given> {
 
 fn options(args: &RunArgs) -> Vec<Given> {
     let only = &args.selection.only;
-    let mut options = vec![
+    let before = [
         ("--domain", (!only.is_empty()).then(|| only.join(","))),
         ("--author", name(&args.author)),
         ("--blind", args.blind.map(|blind| blind.to_string())),
         ("--bands", Some(args.bands.to_string())),
-        ("--mistakes", Some(args.mistakes.to_string())),
+    ];
+    let after = [
         ("--oneshot", args.oneshot.then(String::new)),
         ("--attempts", Some(args.attempts.to_string())),
         ("--scaffolds", Some(args.scaffolds.typed.clone())),
@@ -52,6 +54,9 @@ fn options(args: &RunArgs) -> Vec<Given> {
         ("--verifier-mode", name(&args.verifier_mode)),
         ("--rigor", name(&args.rigor)),
     ];
+    let stages = args.stages.given().map(|(option, count)| (option.into(), Some(count.to_string())));
+    let mut options: Vec<Given> =
+        before.map(named).into_iter().chain(stages).chain(after.map(named)).collect();
     options.extend(export_options(&args.data));
     options
 }
@@ -64,6 +69,11 @@ fn export_options(args: &DataArgs) -> [Given; 5] {
         ("--gamma", args.gamma.map(|gamma| gamma.to_string())),
         ("--mask-secrets", args.mask_secrets.then(String::new)),
     ]
+    .map(named)
+}
+
+fn named((option, value): (&'static str, Option<String>)) -> Given {
+    (option.into(), value)
 }
 
 /// A value as it is typed.
@@ -77,7 +87,7 @@ fn line(command: &str, options: impl Iterator<Item = Given>) -> String {
     for (option, value) in options {
         let Some(value) = value else { continue };
         line.push(' ');
-        line.push_str(option);
+        line.push_str(&option);
         if !value.is_empty() {
             line.push(' ');
             line.push_str(&shell_word(&value));

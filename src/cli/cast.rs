@@ -62,7 +62,7 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
         blind: args.blind,
         bands: 0,
         mode: authors::mode(args.oneshot),
-        mistakes: args.mistakes,
+        counts: args.stages.counts.clone(),
         recordings,
     };
     let status = run::run_plan(config, &assets, &as_run(args), &plan, author)?;
@@ -95,7 +95,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
         author: AuthorArg::Model,
         blind: Some(args.blind),
         bands: 0,
-        mistakes: args.mistakes,
+        stages: args.stages.clone(),
         oneshot: args.oneshot,
         estimate: false,
         model: args.model.clone(),

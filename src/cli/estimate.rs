@@ -14,7 +14,7 @@ use crate::authoring::{
 };
 use crate::domain::Plan;
 use crate::llm::ModelRole;
-use crate::model::{AuthorStage, TaskAuthor};
+use crate::model::TaskAuthor;
 use crate::pipeline::{Fault, PipelineAssets};
 
 /// Prints the estimate of the part of `plan` that is to be made, with `blind` solvers a task.
@@ -26,10 +26,8 @@ pub(super) fn print(
     blind: u32,
 ) -> Outcome {
     let own = config.assets()?;
-    let mut usual = Usual::load(&own)?;
-    if args.mistakes == 0 {
-        usual.stages.remove(&AuthorStage::Mistakes);
-    }
+    let counts = &args.stages.counts;
+    let usual = Usual::load(&own, counts)?;
     let texts = StageTexts::load(&own)?;
     let shard = run::shard(args)?;
     let drafts: Vec<_> = plan.shard(shard).filter(|one| one.author == TaskAuthor::Model).collect();
@@ -50,14 +48,7 @@ pub(super) fn print(
     let expected = estimate(&usual, drafts.len(), &solvers, price);
     let spec = assets.domains.get(&blueprint.domain);
     let spec = spec.ok_or_else(|| Failure::usage(format!("no domain `{}`", blueprint.domain)))?;
-    let context = PromptContext {
-        texts: &texts,
-        kit: &assets.kit,
-        spec,
-        blueprint,
-        mistakes: args.mistakes,
-        recording: None,
-    };
+    let context = PromptContext { texts: &texts, kit: &assets.kit, spec, blueprint, counts, recording: None };
     let prompts = prompt_examples(&context).map_err(Fault::from)?;
     if config.format == Format::Json {
         let stages = expected.stages.iter().map(stage_json).collect::<Vec<_>>();
@@ -91,7 +82,7 @@ fn stage_json(stage: &StageEstimate) -> serde_json::Value {
 fn table(expected: &Estimate, drafts: usize) -> String {
     let dollars = |usd: Option<f64>| usd.map_or_else(|| "-".to_owned(), |usd| format!("{usd:.2}"));
     let mut text =
-        format!("{drafts} drafts, at what a draft usually takes (templates/prompts/usual.toml)\n\n");
+        format!("{drafts} drafts, at what a draft usually takes (templates/prompts/author-*/usual.toml)\n\n");
     let mut row = |cells: [&str; 6]| {
         let [stage, role, replies, input, output, usd] = cells;
         let _ = writeln!(text, "{stage:<14} {role:<10} {replies:>8} {input:>12} {output:>12} {usd:>10}");

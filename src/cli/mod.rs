@@ -4,6 +4,7 @@ mod args;
 mod args_data;
 mod args_import;
 mod args_rollout;
+mod args_stages;
 mod args_tasks;
 mod authors;
 mod beside;

@@ -37,7 +37,7 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         blind,
         bands: if writes { args.bands } else { 0 },
         mode: mode(args.oneshot),
-        mistakes: args.mistakes,
+        counts: args.stages.counts.clone(),
         recordings: BTreeMap::new(),
     };
     run_plan(config, &assets, args, &plan, author)

@@ -1,75 +1,37 @@
 //! How a model wrote a task: its stages, and the versions that each needed.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Blueprint, Key};
 
-/// A stage of writing a task, in order. The stages are LiteCoder-Terminal's (§3). The blind solver
-/// is from TerminalWorld and LongCLI-Bench.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AuthorStage {
-    /// A user's request, e.g. "merge these two CSV files".
-    Idea,
-    /// The decision whether the request can become a task.
-    Feasibility,
-    /// The Dockerfile and the files that a solver starts with.
-    Environment,
-    /// The text that a solver reads.
-    Instruction,
-    /// The reference solution.
-    Solution,
-    /// The tests.
-    Checks,
-    /// Scripts that try to pass without doing the work.
-    Attacks,
-    /// The demand of each sentence, and solutions that violate it.
-    Clauses,
-    /// Whole wrong solutions by a model that has not seen the tests.
-    Mistakes,
-    /// Limits of time and memory, and weights of the checks.
-    Configuration,
-    /// The trials of the certificate.
-    Screening,
-    /// Solvers that see only the instruction and the machine.
-    Blind,
+/// The name of a stage of writing a task, e.g. `checks`. `authoring::STAGES` lists the stages of
+/// this version, in order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct StageName(Cow<'static, str>);
+
+impl StageName {
+    /// The name of a stage of this version.
+    pub const fn of(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
-impl AuthorStage {
-    /// All of them, in order.
-    pub const ALL: [Self; 12] = [
-        Self::Idea,
-        Self::Feasibility,
-        Self::Environment,
-        Self::Instruction,
-        Self::Solution,
-        Self::Checks,
-        Self::Attacks,
-        Self::Clauses,
-        Self::Mistakes,
-        Self::Configuration,
-        Self::Screening,
-        Self::Blind,
-    ];
-
-    /// The id used in files and call sites, e.g. `blind`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Idea => "idea",
-            Self::Feasibility => "feasibility",
-            Self::Environment => "environment",
-            Self::Instruction => "instruction",
-            Self::Solution => "solution",
-            Self::Checks => "checks",
-            Self::Attacks => "attacks",
-            Self::Clauses => "clauses",
-            Self::Mistakes => "mistakes",
-            Self::Configuration => "configuration",
-            Self::Screening => "screening",
-            Self::Blind => "blind",
-        }
-    }
+/// The part of an authoring that a stage belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthoringPhase {
+    /// Before there is a draft. A second request is no repair of the first.
+    Request,
+    Draft,
 }
 
 /// Whether the author can run commands before it replies.
@@ -145,11 +107,11 @@ pub struct AuthoringRecord {
     pub outcome: AuthoringOutcome,
 }
 
-/// One version of the result of one stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// One version of one stage's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageVersion {
-    pub stage: AuthorStage,
+    pub stage: StageName,
     /// From 1.
     pub version: u32,
     /// Number of problems that were found in it. 0 means accepted.
@@ -162,8 +124,8 @@ pub struct StageVersion {
 pub enum AuthoringOutcome {
     /// Key of the finished draft.
     Draft(Key),
-    /// The stage whose result could not be corrected, and the number of its remaining problems.
-    Rejected(AuthorStage),
+    /// The stage whose result could not be mended, and how many of its problems were left.
+    Rejected(StageName),
 }
 
 /// Problems of versions, as they were sent to the model. They quote outputs of executions.

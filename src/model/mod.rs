@@ -28,8 +28,8 @@ mod variant;
 mod verdict;
 
 pub use authoring::{
-    AuthorStage, AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringRecord, Band, BandRecord, Passed,
-    StageVersion,
+    AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringPhase, AuthoringRecord, Band, BandRecord, Passed,
+    StageName, StageVersion,
 };
 pub use blame::{Assume, Blame};
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};

@@ -10,14 +10,14 @@ use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::unit::{DRAFT, HashedDraft, UnitOptions};
 use crate::authoring::{
-    Abandoned, Accepted, Bands, BlindSolvers, Requested, StageContext, StageError, StageTexts, author,
-    requested,
+    Abandoned, Accepted, Bands, BlindSolvers, GivenUp, Requested, StageContext, StageCounts, StageError,
+    StageTexts, author, requested,
 };
 use crate::harbor::{task_name, write_task};
 use crate::llm::{CallError, ModelRole, Models, Sampling};
 use crate::model::{
-    AuthorStage, AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File,
-    FileTree, RelPath, Rigor, TaskAuthor, environment_digest,
+    AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File, FileTree, RelPath,
+    Rigor, StageName, TaskAuthor, environment_digest,
 };
 use crate::recording::Recording;
 use crate::rollout::AgentConfig;
@@ -44,8 +44,7 @@ pub struct ModelAuthor {
     /// Sessions that tasks are made from, by the blueprint's index. Other blueprints' requests are sampled.
     pub recordings: BTreeMap<u32, Recording>,
     pub mode: AuthoringMode,
-    /// Whole wrong solutions that an adversary who sees no tests is asked for, of each task.
-    pub mistakes: u32,
+    pub counts: StageCounts,
     /// Blind solvers, and how many try.
     pub blind: Option<(AgentConfig, u32)>,
     /// Solvers that measure difficulty.
@@ -71,7 +70,8 @@ impl ModelAuthor {
 /// A blueprint of which no draft came.
 #[derive(Clone, Debug)]
 pub struct Unmade {
-    pub stage: AuthorStage,
+    pub stage: StageName,
+    pub given_up: GivenUp,
     /// What was wrong with its last version.
     pub problems: Vec<String>,
     /// The task directory so far, and `history.json`.
@@ -84,13 +84,13 @@ struct AbandonedHistory<'a> {
     /// The request that the task began as.
     request: &'a str,
     /// The stage that gave up.
-    stage: AuthorStage,
+    stage: &'a StageName,
     versions: Vec<AbandonedVersion<'a>>,
 }
 
 #[derive(Debug, Serialize)]
 struct AbandonedVersion<'a> {
-    stage: AuthorStage,
+    stage: &'a StageName,
     version: u32,
     problems: &'a [String],
 }
@@ -98,10 +98,9 @@ struct AbandonedVersion<'a> {
 impl Unmade {
     /// The folder of a run folder that it belongs to.
     pub(super) fn folder(&self) -> &'static str {
-        match self.stage {
-            // Neither wrong nor shown to be right.
-            AuthorStage::Blind => UNCONFIRMED,
-            _ => REJECTED,
+        match self.given_up {
+            GivenUp::Unconfirmed => UNCONFIRMED,
+            GivenUp::Rejected => REJECTED,
         }
     }
 }
@@ -156,7 +155,7 @@ impl<'a> Writing<'a> {
             unit: &self.unit,
             rigor: self.rigor,
             mode: model.mode,
-            mistakes: model.mistakes,
+            counts: &model.counts,
             recording: model.recordings.get(&blueprint.index),
             blind: self.blind.as_ref(),
             bands: self.bands.as_ref(),
@@ -264,7 +263,7 @@ pub(super) async fn authored(
     let authored = writing.checked(Box::pin(author(&context, requested)).await)?;
     let store = runner.store;
     let (outcome, result) = match authored.draft {
-        Err(Abandoned { stage, task }) => {
+        Err(Abandoned { stage, given_up, task }) => {
             let problems = authored.log.problems.last().cloned().unwrap_or_default();
             let mut directory = match task {
                 Some(task) => write_task(&task, &options.publication)?,
@@ -272,15 +271,16 @@ pub(super) async fn authored(
             };
             let versions = authored.versions.iter().zip(&authored.log.problems);
             let versions = versions.map(|(version, problems)| AbandonedVersion {
-                stage: version.stage,
+                stage: &version.stage,
                 version: version.version,
                 problems,
             });
             let history =
-                AbandonedHistory { request: &authored.request, stage, versions: versions.collect() };
+                AbandonedHistory { request: &authored.request, stage: &stage, versions: versions.collect() };
             let text = serde_json::to_string_pretty(&history).map_err(StoreError::Encode)?;
             directory.insert(RelPath::new(HISTORY).map_err(StageError::Path)?, File::text(text + "\n"));
-            (AuthoringOutcome::Rejected(stage), Err(Unmade { stage, problems, directory }))
+            let outcome = AuthoringOutcome::Rejected(stage.clone());
+            (outcome, Err(Unmade { stage, given_up, problems, directory }))
         }
         Ok(draft) => {
             let key = key(DRAFT, &*draft)?;

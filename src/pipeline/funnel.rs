@@ -6,14 +6,12 @@ use super::authored::AUTHORING;
 use super::gather::current_units;
 use super::unit::{UNIT, UnitRecord};
 use crate::audit::{AuthoredEntry, CallCount, Funnel, call_row, funnel};
+use crate::authoring::{BLIND, SCREENING, stage_names};
 use crate::harbor::task_name;
 use crate::llm::{CallUse, ModelRole, call_uses};
-use crate::model::{AuthorStage, AuthoringLog, AuthoringOutcome, AuthoringRecord, Certificate, Key};
+use crate::model::{AuthoringLog, AuthoringOutcome, AuthoringRecord, Certificate, Key, StageName};
 use crate::screen::SCREEN;
 use crate::store::{ReadStore, StoreError};
-
-/// The row of the calls of blind solvers.
-const BLIND: &str = "blind";
 
 /// The funnel of a run folder. A blueprint counts once: with the draft of its current unit, or as given up.
 pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, StoreError> {
@@ -51,7 +49,7 @@ pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, Stor
     if entries.is_empty() {
         return Ok(None);
     }
-    Ok(funnel(&entries, calls(store)?))
+    Ok(funnel(&entries, calls(store)?, stage_names()))
 }
 
 /// Why a draft became no certified task.
@@ -59,16 +57,16 @@ fn lost(
     record: &AuthoringRecord,
     log: &AuthoringLog,
     certificate: Option<&Certificate>,
-) -> Option<(AuthorStage, String)> {
+) -> Option<(StageName, String)> {
     let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     match (&record.outcome, certificate) {
         (AuthoringOutcome::Rejected(stage), _) => {
             let problem = log.problems.last().and_then(|problems| problems.first());
-            Some((*stage, problem.map(|problem| first_line(problem)).unwrap_or_default()))
+            Some((stage.clone(), problem.map(|problem| first_line(problem)).unwrap_or_default()))
         }
         (AuthoringOutcome::Draft(_), Some(certificate)) => {
             let reason = certificate.reasons.first()?;
-            Some((AuthorStage::Screening, first_line(&reason.message)))
+            Some((StageName::of(SCREENING), first_line(&reason.message)))
         }
         (AuthoringOutcome::Draft(_), None) => None,
     }

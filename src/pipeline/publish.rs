@@ -203,9 +203,10 @@ mod tests {
 
     use super::*;
     use crate::assets::Assets;
+    use crate::authoring::GivenUp;
     use crate::domain::{Domains, plan};
     use crate::harbor::DeclaredVerifier;
-    use crate::model::{AuthorStage, AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, Seed};
+    use crate::model::{AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, Seed, StageName};
     use crate::pipeline::PipelineAssets;
     use crate::pipeline::authored::AUTHORING;
     use crate::pipeline::unit::{UNIT, UnitRecord, hash_draft};
@@ -269,17 +270,19 @@ mod tests {
             assert!(store.dir().root().join(format!("tasks/{name}/a")).exists());
         };
         check(&every, &other_form, &["tasks"]);
-        let unmade = |stage: AuthorStage| {
+        let stage = || StageName::of("checks");
+        let unmade = |given_up: GivenUp| {
             let name = &name;
             move |store: &Store| {
-                let unmade = Unmade { stage, problems: Vec::new(), directory: FileTree::default() };
+                let (stage, directory) = (stage(), FileTree::default());
+                let unmade = Unmade { stage, given_up, problems: Vec::new(), directory };
                 publish_unmade(store, name, &unmade).unwrap();
             }
         };
-        check(&every, &unmade(AuthorStage::Blind), &["unconfirmed"]);
-        check(&every, &unmade(AuthorStage::Checks), &["rejected"]);
+        check(&every, &unmade(GivenUp::Unconfirmed), &["unconfirmed"]);
+        check(&every, &unmade(GivenUp::Rejected), &["rejected"]);
         // A revocation is lost with its directory, which the end of a run may write again.
-        check(&["tasks/*/revoked.json"], &unmade(AuthorStage::Checks), &["tasks", "rejected"]);
+        check(&["tasks/*/revoked.json"], &unmade(GivenUp::Rejected), &["tasks", "rejected"]);
         let pruned = |units: &[&TaskName]| {
             let units: BTreeSet<_> = units.iter().map(ToString::to_string).collect();
             let blueprint = &blueprint;
@@ -292,7 +295,7 @@ mod tests {
                     request: String::new(),
                     versions: Vec::new(),
                     bands: Vec::new(),
-                    outcome: AuthoringOutcome::Rejected(AuthorStage::Blind),
+                    outcome: AuthoringOutcome::Rejected(stage()),
                 };
                 store.put(AUTHORING, &key(AUTHORING, &record).unwrap(), &record).unwrap();
                 prune(store, &units, &BTreeSet::new()).unwrap();

@@ -130,7 +130,11 @@ fn missing_and_malformed_inputs_have_their_own_status() {
     without("prompts/author-checks", &endpoint(&write), "author-checks");
     without("prompts/author-checks", &["run", "--estimate", "--author", "model"], "author-checks");
     without("prompts/author-checks", &endpoint(&["screen", "task", "--clauses"]), "author-checks");
-    without("prompts/usual.toml", &["run", "--estimate", "--author", "model"], "usual.toml");
+    without(
+        "prompts/author-blind/usual.toml",
+        &["run", "--estimate", "--author", "model"],
+        "author-blind/usual.toml",
+    );
     without("prompts/bash-block", &endpoint(&solve), "bash-block");
     without("prompts/bash-block", &endpoint(&["run", "-n", "1", "--blind", "1"]), "bash-block");
 }
@@ -152,7 +156,7 @@ fn estimates_are_of_the_tasks_that_would_be_made() {
         let expect: Vec<_> = solvers.iter().map(|(role, replies)| (Some(*role), Some(*replies))).collect();
         assert_eq!(found, expect, "{args:?}");
     };
-    // Ten replies of one solver (`usual.toml`).
+    // Ten replies of one solver (`author-blind/usual.toml`).
     check(&[], 4, &[("solver", 40.0)]);
     check(&["--blind", "0"], 4, &[]);
     check(&["--blind", "3", "--shard", "1/4"], 1, &[("solver", 30.0)]);

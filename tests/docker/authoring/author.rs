@@ -1,30 +1,36 @@
 //! A simulated author that writes one small task, with mistakes where a test wants them.
 
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::support::bench::Bench;
 use crate::support::endpoint::{Answer, Kind, Server};
 
-/// The stages, each with the beginning of its system prompt.
-const STAGES: [(&str, &str); 16] = [
-    ("recording", "You see the recording of a terminal session"),
-    ("idea", "You are a person who works with computers"),
-    ("feasibility", "You decide whether a request"),
-    ("environment", "You prepare the machine"),
-    ("instruction", "You write the instruction"),
-    ("solution", "You write the reference solution"),
-    ("checks", "You write the checks"),
-    ("attacks", "You try to pass the checks"),
-    ("clauses", "You take the instruction"),
-    ("mistakes", "You write wrong solutions"),
-    ("configuration", "You set the limits"),
-    ("arbiter", "A terminal task has a machine"),
-    ("equivalence", "A program solves a terminal task"),
-    ("blind", "You are an expert working in a Linux terminal"),
-    ("evolve", "You change how hard"),
-    // By its model's name: its prompts are those of the stage `blind`.
-    ("weak", "weak"),
-];
+/// The stages and judges, each with the beginning of its system prompt.
+static STAGES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let prompts = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/prompts");
+    let folders =
+        fs::read_dir(&prompts).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let stages = folders.filter_map(|folder| {
+        let stage = match folder.as_str() {
+            // The scaffold of blind solvers.
+            "bash-block" => "blind",
+            folder => folder.strip_prefix("author-")?,
+        };
+        let texts = ["system.md", "system.md.j2"].map(|name| prompts.join(&folder).join(name));
+        let text = texts.iter().find_map(|path| fs::read_to_string(path).ok())?;
+        let beginning = text.split(['{', '\n']).next().unwrap();
+        Some((stage.to_owned(), beginning.to_owned()))
+    });
+    let mut stages: Vec<_> = stages.collect();
+    stages.sort();
+    stages
+});
+/// By its model's name: its prompts are those of the stage `blind`.
+const WEAK: &str = "weak";
 
 pub(crate) const INSTRUCTION: &str = "The file `/app/names.txt` lists the guests of a dinner, one name on each line, some of them several times. Write \
 `/app/sorted.txt` with every name once, sorted bytewise, one on each line, each line ended by a line feed. Write `/app/count.txt` with the number of \
@@ -176,12 +182,12 @@ pub(crate) fn stage_of(body: &Value) -> &'static str {
     if body.get("prompt").is_some() {
         return "idea";
     }
-    if body["model"] == "weak" {
-        return "weak";
+    if body["model"] == WEAK {
+        return WEAK;
     }
     let system = body["messages"][0]["content"].as_str().unwrap();
     let found = STAGES.iter().find(|(_, beginning)| system.starts_with(beginning));
-    found.unwrap_or_else(|| panic!("a request of no stage: {system}")).0
+    &found.unwrap_or_else(|| panic!("a request of no stage: {system}")).0
 }
 
 /// A server whose model says what `says` returns, and otherwise the right thing.
@@ -266,5 +272,6 @@ pub(crate) fn configure(bench: &Bench, server: &Server) {
 pub(crate) fn requests(server: &Server) -> Vec<(&'static str, usize)> {
     let seen: Vec<_> = server.seen().iter().map(|seen| stage_of(&seen.body)).collect();
     let count = |stage: &str| seen.iter().filter(|other| **other == stage).count();
-    STAGES.iter().map(|(stage, _)| (*stage, count(stage))).filter(|(_, count)| *count > 0).collect()
+    let stages = STAGES.iter().map(|(stage, _)| stage.as_str()).chain([WEAK]);
+    stages.map(|stage| (stage, count(stage))).filter(|(_, count)| *count > 0).collect()
 }

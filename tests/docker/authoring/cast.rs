@@ -51,7 +51,7 @@ async fn recordings_become_tasks() {
             ["import", "cast", "guests.cast", "--domain", "data_science", "--rigor", "quick", "--out", "out"];
         bench.run(&args).ok();
         let asked = requests(&server);
-        assert_eq!(asked[0], ("recording", 1), "{asked:?}");
+        assert!(asked.contains(&("recording", 1)), "{asked:?}");
         assert!(!asked.iter().any(|(stage, _)| *stage == "idea"), "{asked:?}");
         let shown = |stage: &str, part: &str| {
             let seen = server.seen();

@@ -2,30 +2,61 @@
 
 use std::collections::BTreeMap;
 
+use minijinja::context;
 use serde::Deserialize;
 
+use crate::author::check_ids;
+use crate::authoring::PromptContext;
+use crate::authoring::stage::{Asks, AuthorStage, Prompt, StageCounts};
+use crate::authoring::working::Working;
+use crate::llm::ModelRole;
 use crate::model::CheckId;
 
 /// Minutes of a solver. LiteCoder's and Terminal-Bench's tasks lie between them.
 const MINUTES: std::ops::RangeInclusive<u32> = 5..=60;
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=5;
 
+#[derive(Debug)]
+pub(in crate::authoring) struct Configuration;
+
+impl AuthorStage for Configuration {
+    fn name(&self) -> &'static str {
+        "configuration"
+    }
+
+    fn asks(&self) -> Asks {
+        Asks::Model(ModelRole::Author)
+    }
+
+    fn prompt(&self, _: &PromptContext<'_>, working: &Working) -> Option<Prompt> {
+        let Working { instruction, checks, .. } = working;
+        let (difficulty, solution) = (working.difficulty.as_str(), working.solution_text());
+        let task = context! { instruction, difficulty, checks, solution };
+        Some(Prompt { system: context! {}, task })
+    }
+
+    fn accept(&self, reply: &str, working: &mut Working, _: &StageCounts) -> Result<(), String> {
+        working.configured = Configured::parse(reply, &check_ids(&working.checks))?;
+        Ok(())
+    }
+}
+
 /// What the configuration stage sets; by default what the domain says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Configuration {
-    pub(super) minutes: Option<u32>,
+pub(in crate::authoring) struct Configured {
+    pub(in crate::authoring) minutes: Option<u32>,
     #[serde(default)]
-    pub(super) weights: BTreeMap<CheckId, u32>,
+    pub(in crate::authoring) weights: BTreeMap<CheckId, u32>,
 }
 
-impl Configuration {
+impl Configured {
     /// Reads a reply. The error is told to the model.
-    pub(super) fn parse(reply: &str, checks: &[CheckId]) -> Result<Self, String> {
+    fn parse(reply: &str, checks: &[CheckId]) -> Result<Self, String> {
         let object = reply.find('{').zip(reply.rfind('}')).and_then(|(from, to)| reply.get(from..=to));
         let object = object.ok_or("it has no JSON object")?;
-        let configuration: Self = serde_json::from_str(object).map_err(|error| error.to_string())?;
-        let minutes = configuration.minutes.ok_or("`minutes` is missing")?;
+        let configured: Self = serde_json::from_str(object).map_err(|error| error.to_string())?;
+        let minutes = configured.minutes.ok_or("`minutes` is missing")?;
         if !MINUTES.contains(&minutes) {
             return Err(format!(
                 "`minutes` is {minutes}; {} to {} are allowed",
@@ -33,7 +64,7 @@ impl Configuration {
                 MINUTES.end()
             ));
         }
-        for (check, weight) in &configuration.weights {
+        for (check, weight) in &configured.weights {
             if !checks.contains(check) {
                 return Err(format!("there is no check `{check}`"));
             }
@@ -42,9 +73,9 @@ impl Configuration {
                 return Err(format!("the weight of `{check}` is {weight}; {least} to {most} are allowed"));
             }
         }
-        match checks.iter().find(|check| !configuration.weights.contains_key(*check)) {
+        match checks.iter().find(|check| !configured.weights.contains_key(*check)) {
             Some(check) => Err(format!("`{check}` has no weight")),
-            None => Ok(configuration),
+            None => Ok(configured),
         }
     }
 }
@@ -57,7 +88,7 @@ mod tests {
     fn every_check_has_a_weight_within_its_bounds() {
         let checks = [CheckId::parse("test_a").unwrap(), CheckId::parse("test_b").unwrap()];
         let check = |reply: &str, expect: Result<u32, &str>| match (
-            Configuration::parse(reply, &checks).map(|found| found.minutes.unwrap()),
+            Configured::parse(reply, &checks).map(|found| found.minutes.unwrap()),
             expect,
         ) {
             (Ok(found), Ok(minutes)) => assert_eq!(found, minutes),

@@ -1,8 +1,16 @@
-//! Rules for an instruction that need no trial.
+//! The text that a solver reads, and rules for it that need no trial.
 
 use std::sync::LazyLock;
 
+use futures_util::future::{FutureExt as _, LocalBoxFuture, ready};
+use minijinja::context;
 use regex::Regex;
+
+use crate::authoring::PromptContext;
+use crate::authoring::examine::Examination;
+use crate::authoring::stage::{Asks, AuthorStage, Examined, Found, Prompt, StageCounts};
+use crate::authoring::working::Working;
+use crate::llm::ModelRole;
 
 /// Words of an instruction: fewer leave the result open, more are no longer an instruction.
 const WORDS: std::ops::RangeInclusive<usize> = 60..=1200;
@@ -14,7 +22,8 @@ static HARNESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
     .ok()
 });
-/// Orders to type a command: the instruction demands a final state (prescription level of LongCLI-Bench).
+/// Orders to type a command: the instruction demands a final state (prescription level of
+/// LongCLI-Bench).
 static PRESCRIBES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?im)^\s*(?:\d+\.|[-*])?\s*(?:first|then|next|now|step \d+)[,:]?\s+(?:run|execute|type|use)\b",
@@ -22,8 +31,40 @@ static PRESCRIBES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+#[derive(Debug)]
+pub(in crate::authoring) struct Instruction;
+
+impl AuthorStage for Instruction {
+    fn name(&self) -> &'static str {
+        "instruction"
+    }
+
+    fn asks(&self) -> Asks {
+        Asks::Model(ModelRole::Author)
+    }
+
+    fn prompt(&self, _: &PromptContext<'_>, working: &Working) -> Option<Prompt> {
+        let (request, difficulty) = (&working.request, working.difficulty.as_str());
+        let task = context! { request, difficulty, files => working.machine_text() };
+        Some(Prompt { system: context! {}, task })
+    }
+
+    fn accept(&self, reply: &str, working: &mut Working, _: &StageCounts) -> Result<(), String> {
+        let text = reply.trim();
+        let fenced = text.strip_prefix("```markdown").or_else(|| text.strip_prefix("```md"));
+        let text = fenced.and_then(|text| text.strip_suffix("```")).unwrap_or(text).trim();
+        text.clone_into(&mut working.instruction);
+        working.forget_judged();
+        Ok(())
+    }
+
+    fn examine<'a>(&'a self, draft: &'a mut Examination<'_>) -> LocalBoxFuture<'a, Examined> {
+        ready(Ok(Found::of(&Self, problems(&draft.working.instruction)))).boxed_local()
+    }
+}
+
 /// What is wrong with `instruction`.
-pub(super) fn problems(instruction: &str) -> Vec<String> {
+fn problems(instruction: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let words = instruction.split_whitespace().count();
     if !WORDS.contains(&words) {
@@ -50,6 +91,13 @@ pub(super) fn problems(instruction: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::authoring::stages::tests::{accepts, keeps_judged};
+
+    #[test]
+    fn any_text_is_an_instruction() {
+        accepts(&Instruction, "Sort it.", Ok(()));
+        assert!(!keeps_judged(&Instruction, "Sort it."));
+    }
 
     #[test]
     fn instructions_are_judged_by_their_words() {

@@ -1,11 +1,14 @@
 //! Blind solvers: agents that see only the instruction and the machine.
 
-use super::arbiter::{self, Fault};
-use super::examine::{failure, script};
-use super::working::Working;
-use super::{StageContext, StageError};
+use futures_util::future::{FutureExt as _, LocalBoxFuture};
+
+use super::{Checks, Environment, Instruction};
+use crate::authoring::StageError;
+use crate::authoring::arbiter::{self, Fault};
+use crate::authoring::examine::{Examination, failures, script};
+use crate::authoring::stage::{Asks, AuthorStage, Examined, Found, GivenUp, StageRef};
 use crate::llm::Models;
-use crate::model::{Act, AuthorStage, FileTree, Outcome, TrajectoryRecord};
+use crate::model::{Act, Outcome, TrajectoryRecord};
 use crate::rollout::{AgentConfig, PreparedTask, RolloutLog, Texts, attempt, read_record};
 use crate::verify::{Act as Trial, Condition, TrialRunner};
 
@@ -21,8 +24,29 @@ pub struct BlindSolvers<'a> {
     pub attempts: u32,
 }
 
-/// Who has to mend what.
-type Unsolved = (AuthorStage, Vec<String>);
+/// The stage in which solvers confirm a draft.
+pub const BLIND: &str = "blind";
+
+#[derive(Debug)]
+pub(in crate::authoring) struct Blind;
+
+impl AuthorStage for Blind {
+    fn name(&self) -> &'static str {
+        BLIND
+    }
+
+    fn asks(&self) -> Asks {
+        Asks::Solvers
+    }
+
+    fn examine<'a>(&'a self, draft: &'a mut Examination<'_>) -> LocalBoxFuture<'a, Examined> {
+        solved(draft).boxed_local()
+    }
+
+    fn gives_up(&self) -> GivenUp {
+        GivenUp::Unconfirmed
+    }
+}
 
 /// Attempts up to the first that passes.
 pub async fn blind_attempts(
@@ -52,47 +76,42 @@ pub async fn blind_attempts(
     Ok(attempts)
 }
 
-/// Lets solvers try version `edition` of instruction and machine, counted from 0. A passing one's commands become the second solution, if they pass as a script.
-pub(super) async fn solved(
-    context: &StageContext<'_>,
-    working: &Working,
-    edition: u32,
-) -> Result<Result<Option<FileTree>, Unsolved>, StageError> {
-    let Some(blind) = context.blind else { return Ok(Ok(None)) };
-    let draft = working.draft(context)?;
+/// Lets solvers try the instruction and the machine. A passing one's commands become the second
+/// solution, if they pass as a script.
+async fn solved(examination: &mut Examination<'_>) -> Examined {
+    let Examination { context, edition, .. } = *examination;
+    let Some(blind) = context.blind else { return Ok(None) };
+    let draft = examination.working.draft(context)?;
     let hashed = context.hashed(&draft.task)?;
     let prepared = PreparedTask { edition, ..PreparedTask::ours(&hashed) };
-    let failed = blind_attempts(context.runner, context.models, blind, &prepared).await?;
-    if let Some((record, _)) = failed.iter().find(|(record, _)| record.verdict.passed()) {
+    let attempts = blind_attempts(context.runner, context.models, blind, &prepared).await?;
+    if let Some((record, _)) = attempts.iter().find(|(record, _)| record.verdict.passed()) {
         let second = script(&commands(record))?;
-        let act = Trial::Solve(&second);
-        let (trial, _) = context.runner.trial(&hashed, act, Condition::Ordinary, 0).await?;
-        return Ok(Ok(trial.verdict.passed().then_some(second)));
+        let (trial, _) = examination.trial(&hashed, Trial::Solve(&second), Condition::Ordinary).await?;
+        examination.working.second = trial.verdict.passed().then_some(second);
+        return Ok(None);
     }
-    let failures: Vec<_> = failed.iter().flat_map(|(record, log)| failures(record, log)).collect();
+    let failures: Vec<_> =
+        attempts.iter().flat_map(|(record, log)| failures(&record.verdict, &log.verifier)).collect();
     if failures.is_empty() {
         let problem = "no solver left anything that could be judged".to_owned();
-        return Ok(Err((AuthorStage::Blind, vec![problem])));
+        return Ok(Some(Found::one(&Blind, problem)));
     }
-    let judged = arbiter::judged(context, working, None, &failures).await?;
+    let judged = arbiter::judged(context, examination.working, None, &failures).await?;
     let problems = |who: &str| {
         let failed = failures.iter().map(|failure| format!("{who} fails {failure}"));
         failed
             .chain([format!("A judge who saw the instruction and the checks says: {}", judged.reason)])
             .collect()
     };
-    Ok(Err(match judged.fault {
-        Fault::Checks => (AuthorStage::Checks, problems("somebody who saw only the instruction")),
-        Fault::Instruction => (AuthorStage::Instruction, problems("somebody who saw only this text")),
-        Fault::Environment => (AuthorStage::Environment, problems("somebody who saw only the instruction")),
+    let found = |stage: StageRef, who: &str| Found { stage, problems: problems(who) };
+    Ok(Some(match judged.fault {
+        Fault::Checks => found(&Checks, "somebody who saw only the instruction"),
+        Fault::Instruction => found(&Instruction, "somebody who saw only this text"),
+        Fault::Environment => found(&Environment, "somebody who saw only the instruction"),
         // An honest failure: the task may be right and too hard, which is not confirmed.
-        Fault::Solution => (AuthorStage::Blind, problems("every blind solver")),
+        Fault::Solution => found(&Blind, "every blind solver"),
     }))
-}
-
-fn failures(record: &TrajectoryRecord, log: &RolloutLog) -> Vec<String> {
-    let failed = record.verdict.checks.iter().filter(|check| !check.passed);
-    failed.map(|check| failure(&check.id, log.verifier.messages.get(&check.id))).collect()
 }
 
 /// The shell commands of a rollout, in order.
