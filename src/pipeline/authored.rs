@@ -13,7 +13,7 @@ use crate::authoring::{
     Abandoned, Accepted, Bands, BlindSolvers, GivenUp, Requested, StageContext, StageCounts, StageError,
     StageTexts, author, requested,
 };
-use crate::harbor::{task_name, write_task};
+use crate::harbor::{Publication, task_name, write_task};
 use crate::llm::{CallError, ModelRole, Models, Sampling};
 use crate::model::{
     AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File, FileTree, RelPath,
@@ -106,7 +106,7 @@ impl Unmade {
 }
 
 /// The writing of one blueprint's task.
-struct Writing<'a> {
+pub(super) struct Writing<'a> {
     runner: &'a TrialRunner<'a>,
     assets: &'a PipelineAssets,
     model: &'a ModelAuthor,
@@ -118,7 +118,7 @@ struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    fn of(
+    pub(super) fn of(
         runner: &'a TrialRunner<'a>,
         assets: &'a PipelineAssets,
         model: &'a ModelAuthor,
@@ -248,25 +248,22 @@ fn is_repeatable(fault: &Fault) -> bool {
     matches!(fault.call(), Some(CallError::ContextLength { .. } | CallError::ContentFilter { .. }))
 }
 
-/// Has a model write the task of `blueprint`.
+/// Has a model write a task. The files of its directory are those of `publication`.
 pub(super) async fn authored(
-    runner: &TrialRunner<'_>,
-    assets: &PipelineAssets,
-    model: &ModelAuthor,
-    blueprint: &Blueprint,
+    writing: &Writing<'_>,
     sampling: &SamplingOrder,
-    options: &UnitOptions,
+    publication: &Publication,
 ) -> Result<Result<HashedDraft, Unmade>, Fault> {
-    let writing = Writing::of(runner, assets, model, blueprint, options);
+    let Writing { runner, assets, model, blueprint, .. } = *writing;
     let context = writing.context()?;
-    let requested = sampling.request(&writing).await?;
+    let requested = sampling.request(writing).await?;
     let authored = writing.checked(Box::pin(author(&context, requested)).await)?;
     let store = runner.store;
     let (outcome, result) = match authored.draft {
         Err(Abandoned { stage, given_up, task }) => {
             let problems = authored.log.problems.last().cloned().unwrap_or_default();
             let mut directory = match task {
-                Some(task) => write_task(&task, &options.publication)?,
+                Some(task) => write_task(&task, publication)?,
                 None => FileTree::default(),
             };
             let versions = authored.versions.iter().zip(&authored.log.problems);
@@ -290,7 +287,7 @@ pub(super) async fn authored(
             let base = assets.kit.base(&draft.task.base).unwrap_or_default();
             let hashed = HashedDraft {
                 environment_digest: environment_digest(&draft.task.environment, base),
-                directory: write_task(&draft.task, &options.publication)?,
+                directory: write_task(&draft.task, publication)?,
                 key: key.clone(),
                 draft: *draft,
             };

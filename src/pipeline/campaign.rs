@@ -1,7 +1,7 @@
 //! Rollouts over task directories of any maker: which solver, how many attempts, how many at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -112,8 +112,7 @@ pub async fn campaign(
     events: EventSink<'_>,
 ) -> CampaignReport {
     let ready: Vec<OnceCell<Ready>> = dirs.iter().map(|_| OnceCell::new()).collect();
-    let shared = Shared::default();
-    let shared = &shared;
+    let campaign = &Campaign { context, options, events, scripts: OnceCell::new(), turns: Turns::default() };
     let first = match &options.solver {
         // The rollout that the others fork from comes first, in addition to them, and they follow in the same future.
         Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
@@ -122,11 +121,8 @@ pub async fn campaign(
     let order = fair(dirs, first);
     let mut report = CampaignReport::default();
     let work = stream::iter(order).map(|(task, number)| {
-        let cell = &ready[task];
-        async move {
-            let done = one(context, (cell, shared), &dirs[task], options, number, events).await;
-            (task, number, done)
-        }
+        let attempt = Attempt { ready: &ready[task], dir: &dirs[task], number };
+        async move { (task, number, one(campaign, attempt).await) }
     });
     // More futures than slots: a future that waits for capacity costs nothing, and a large task does not block small ones.
     let mut ended: Vec<_> = work.buffer_unordered(MOST_WAITING).collect().await;
@@ -183,10 +179,29 @@ fn fair(dirs: &[PathBuf], attempts: u32) -> Vec<(usize, u32)> {
 }
 
 /// What the attempts of a campaign share.
-#[derive(Default)]
-struct Shared {
+struct Campaign<'a> {
+    context: CampaignContext<'a>,
+    options: &'a CampaignOptions,
+    events: EventSink<'a>,
     scripts: OnceCell<ScriptIndex>,
     turns: Turns,
+}
+
+/// One attempt at one task.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    /// The task, once it was prepared.
+    ready: &'a OnceCell<Ready>,
+    dir: &'a Path,
+    number: u32,
+}
+
+/// A model that acts in a prepared task.
+#[derive(Clone, Copy)]
+struct Acting<'a> {
+    models: &'a Models,
+    agent: &'a AgentConfig,
+    prepared: &'a PreparedTask<'a>,
 }
 
 /// Attempts with the same record take turns: two directories with one task have the same rollouts, and whichever comes second finds
@@ -215,37 +230,27 @@ struct Done {
     failed: Option<PrepareError>,
 }
 
-async fn one(
-    context: CampaignContext<'_>,
-    places: (&OnceCell<Ready>, &Shared),
-    dir: &std::path::Path,
-    options: &CampaignOptions,
-    number: u32,
-    events: EventSink<'_>,
-) -> Done {
+async fn one(campaign: &Campaign<'_>, attempt: Attempt<'_>) -> Done {
     let mut members = Vec::new();
     // Boxed, because thousands of these futures wait at once.
-    let ended = Box::pin(attempted(context, places, dir, options, number, events, &mut members)).await;
+    let ended = Box::pin(attempted(campaign, attempt, &mut members)).await;
     Done { members, failed: ended.err() }
 }
 
 /// Runs one attempt, or a rollout and those that fork from it. Each committed rollout becomes a member before anything else is done: it is
 /// paid for.
 async fn attempted(
-    context: CampaignContext<'_>,
-    (cell, shared): (&OnceCell<Ready>, &Shared),
-    dir: &std::path::Path,
-    options: &CampaignOptions,
-    number: u32,
-    events: EventSink<'_>,
+    campaign: &Campaign<'_>,
+    Attempt { ready, dir, number }: Attempt<'_>,
     members: &mut Vec<Member>,
 ) -> Result<(), PrepareError> {
+    let Campaign { context, options, events, .. } = *campaign;
     let CampaignContext { runner, assets, capacity } = context;
     let texts = &assets.texts;
     if runner.drain.is_cancelled() {
         return Err(Fault::Drained.into());
     }
-    let ready = cell.get_or_try_init(|| Box::pin(prepare(runner, assets, dir))).await?;
+    let ready = ready.get_or_try_init(|| Box::pin(prepare(runner, assets, dir))).await?;
     let mut prepared = ready.prepared();
     if let Some(trial) = options.trial {
         prepared.further.iter_mut().for_each(|step| step.total = trial);
@@ -254,7 +259,7 @@ async fn attempted(
     let _turn = tokio::select! {
         biased;
         () = runner.drain.cancelled() => return Err(Fault::Drained.into()),
-        turn = shared.turns.take(prepared.target.identity(), number) => turn,
+        turn = campaign.turns.take(prepared.target.identity(), number) => turn,
     };
     let began = Instant::now();
     let _place = tokio::select! {
@@ -274,7 +279,7 @@ async fn attempted(
             keep(reference(runner, &prepared, actor, number).instrument(span).await.map_err(Fault::from)?)?;
         }
         Solver::Scripted => {
-            keep(Box::pin(scripted(context, &shared.scripts, &ready.record, number)).await?)?;
+            keep(Box::pin(scripted(context, &campaign.scripts, &ready.record, number)).await?)?;
         }
         Solver::Model { models, agent } => {
             let mut agent_config = agent.clone();
@@ -282,7 +287,10 @@ async fn attempted(
                 options.trial.unwrap_or(Duration::from_secs(ready.limits.agent_timeout_sec.into()));
             let agent_config = &agent_config;
             let acted = match agent_config.actor.arm {
-                Arm::Fork => forked(context, models, agent_config, &prepared, options, &mut keep).await,
+                Arm::Fork => {
+                    let acting = Acting { models, agent: agent_config, prepared: &prepared };
+                    forked(campaign, acting, &mut keep).await
+                }
                 Arm::Base | Arm::SelfCorrection | Arm::Plan | Arm::Interactive | Arm::PlanInteractive => {
                     match attempt(runner, models, texts, &prepared, agent_config, number).await {
                         Ok(key) => keep(key),
@@ -354,30 +362,25 @@ async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Res
 
 /// Runs one rollout, and the requested number of attempts that fork from it after the same turn. `keep` gets each as soon as it is committed.
 async fn forked(
-    context: CampaignContext<'_>,
-    models: &Models,
-    agent_config: &AgentConfig,
-    prepared: &PreparedTask<'_>,
-    options: &CampaignOptions,
+    campaign: &Campaign<'_>,
+    Acting { models, agent, prepared }: Acting<'_>,
     keep: &mut impl FnMut(Key) -> Result<(), PrepareError>,
 ) -> Result<(), PrepareError> {
+    let Campaign { context, options, .. } = *campaign;
     let (runner, texts) = (context.runner, &context.assets.texts);
-    let base = AgentConfig {
-        actor: ModelActor { arm: Arm::Base, ..agent_config.actor.clone() },
-        ..agent_config.clone()
-    };
+    let base = AgentConfig { actor: ModelActor { arm: Arm::Base, ..agent.actor.clone() }, ..agent.clone() };
     let parent = attempt(runner, models, texts, prepared, &base, 0).await.map_err(Fault::from)?;
     keep(parent.clone())?;
     let fork = settled(
         runner.retries(),
-        async |_| fork(runner, prepared, agent_config, &parent, options.fork_at).await,
+        async |_| fork(runner, prepared, agent, &parent, options.fork_at).await,
         async |_| Control::Lost,
     )
     .await
     .map_err(Fault::from)?;
     for number in 0..options.attempts {
-        let agent_config = AgentConfig { fork: Some(fork.clone()), ..agent_config.clone() };
-        let key = attempt(runner, models, texts, prepared, &agent_config, number).await;
+        let agent = AgentConfig { fork: Some(fork.clone()), ..agent.clone() };
+        let key = attempt(runner, models, texts, prepared, &agent, number).await;
         keep(key.map_err(Fault::from)?)?;
     }
     Ok(())

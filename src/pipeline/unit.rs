@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
-use super::authored::{ModelAuthor, SamplingOrder, Unmade, authored};
+use super::authored::{ModelAuthor, SamplingOrder, Unmade, Writing, authored};
 use super::blind::{Blind, add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
@@ -129,7 +129,8 @@ pub async fn unit(
     let started = Instant::now();
     let hashed_draft = match (&blueprint.author, &options.model) {
         (TaskAuthor::Model, Some(model)) => {
-            match authored(runner, assets, model, blueprint, sampling, options).await? {
+            let writing = Writing::of(runner, assets, model, blueprint, options);
+            match authored(&writing, sampling, &options.publication).await? {
                 Ok(hashed_draft) => hashed_draft,
                 Err(unmade) => return Ok(UnitEnd::Unmade(unmade)),
             }
