@@ -419,9 +419,12 @@ pub(super) struct CleanArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Install and start what is missing
+    /// Run the engine's script for each missing part: it installs and starts what is missing
     #[arg(long)]
     pub(super) fix: bool,
+    /// Print that script, to be read before it runs as root
+    #[arg(long, conflicts_with = "fix")]
+    pub(super) print_fix: bool,
 }
 
 #[derive(Debug, Args)]

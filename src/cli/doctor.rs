@@ -4,26 +4,34 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::args::DoctorArgs;
-use super::config::{Config, Format};
+use super::config::{Config, Format, runtime};
 use super::exit::Status as Exit;
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::say;
-use crate::doctor::{Report, Row, Status, System, diagnose, repair, table as limits_table};
+use crate::doctor::{Machine, Report, Row, diagnose, repair};
+use crate::sandbox::{Host, Status, limits_table};
 
 /// Diagnoses, repairs with `--fix`, and prints the report. Repairs are printed as they happen.
 pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
-    let system = System::real();
-    let out = Path::new("out");
-    let report = if args.fix {
-        repair(&system, out, &mut |event| say::note(event.to_string()))
-    } else {
-        diagnose(&system, out)
-    };
+    if args.print_fix {
+        let script = config.engine.fix_script.ok_or_else(|| {
+            Failure::usage(format!("the engine `{}` has no script that provides it", config.engine.name))
+        })?;
+        say::text(script)?;
+        return Ok(Exit::Ok);
+    }
+    let host = Host::of_process();
+    let machine = Machine { host: &host, engine: config.engine, out: Path::new("out") };
+    let report = runtime()?.block_on(async {
+        if args.fix {
+            repair(&machine, &mut |event| say::note(event.to_string())).await
+        } else {
+            diagnose(&machine).await
+        }
+    });
     match config.format {
         Format::Json => say::json(&report)?,
-        Format::Text => {
-            say::text(&table(&report))?;
-        }
+        Format::Text => say::text(&table(&report))?,
     }
     Ok(if report.healthy { Exit::Ok } else { Exit::Failed })
 }

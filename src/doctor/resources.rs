@@ -5,8 +5,7 @@ use std::thread;
 
 use rustix::fs::{Access, access, statvfs};
 
-use super::{Context, Finding, client};
-use crate::sandbox::discovery::Endpoint;
+use crate::sandbox::{Finding, Host};
 
 /// Images of all bases with a few hundred tasks' layers take about 3 GiB; the rest is for containers.
 const MIN_FREE_BYTES: u64 = 5 << 30;
@@ -15,18 +14,12 @@ const MIN_MEMORY_BYTES: u64 = 2 << 30;
 /// Solver and verifier of two tasks overlap only with a second core.
 const GOOD_CORES: usize = 2;
 
-/// Free space for a run's output and for the engine's images.
-pub(super) fn inspect_disk(context: &Context<'_>) -> Finding {
-    let mut disks = vec![("output", nearest_existing(&absolute(context.out)))];
-    // Only a local engine fills this machine's disk.
-    if let Ok(endpoint @ Endpoint::Unix(_)) = client::find(context.system) {
-        match client::info(&endpoint).map(|info| info.docker_root_dir) {
-            // Only root can see into the folder; its parent is on the same disk.
-            Ok(Some(folder)) => disks.push(("images", nearest_existing(&context.system.path(folder)))),
-            Ok(None) => {}
-            Err(error) => tracing::debug!(error = error.explain(), "cannot ask the engine for its folder"),
-        }
-    }
+/// Free space for a run's output and for the engine's images. Only a local engine fills this
+/// machine's disk.
+pub(super) fn inspect_disk(out: &Path, image_folder: Option<&Path>) -> Finding {
+    let mut disks = vec![("output", nearest_existing(&absolute(out)))];
+    // Only root can see into the folder; its parent is on the same disk.
+    disks.extend(image_folder.map(|folder| ("images", nearest_existing(folder))));
     let measured = disks.into_iter().map(|(what, folder)| {
         let free = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).ok();
         (what, folder, free)
@@ -54,8 +47,8 @@ fn judge_disk(disks: &[(&str, PathBuf, Option<u64>)]) -> Finding {
 }
 
 /// Memory for at least one sandbox.
-pub(super) fn inspect_memory(context: &Context<'_>) -> Finding {
-    let meminfo = std::fs::read_to_string(context.system.path("/proc/meminfo")).unwrap_or_default();
+pub(super) fn inspect_memory(host: &Host) -> Finding {
+    let meminfo = std::fs::read_to_string(host.path("/proc/meminfo")).unwrap_or_default();
     judge_memory(&meminfo)
 }
 
@@ -86,7 +79,7 @@ fn judge_memory(meminfo: &str) -> Finding {
 }
 
 /// Processors that this process may use.
-pub(super) fn inspect_cores(_: &Context<'_>) -> Finding {
+pub(super) fn inspect_cores() -> Finding {
     judge_cores(thread::available_parallelism().map_or(1, usize::from))
 }
 
@@ -99,8 +92,8 @@ fn judge_cores(cores: usize) -> Finding {
 }
 
 /// Whether the run's output can be written.
-pub(super) fn inspect_output(context: &Context<'_>) -> Finding {
-    let out = absolute(context.out);
+pub(super) fn inspect_output(out: &Path) -> Finding {
+    let out = absolute(out);
     let nearest = nearest_existing(&out);
     let shown = nearest.display();
     if !nearest.is_dir() {
@@ -133,9 +126,8 @@ fn gib(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
-    use super::super::fake::Machine;
     use super::*;
+    use crate::sandbox::Status;
 
     #[test]
     fn the_fullest_disk_counts() {
@@ -181,13 +173,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
         for (out, status) in [("", Status::Ok), ("a/b/c", Status::Ok), ("file/x", Status::Missing)] {
-            let finding =
-                inspect_output(&Context { system: &Machine::new().system(), out: &dir.path().join(out) });
+            let finding = inspect_output(&dir.path().join(out));
             assert_eq!(finding.status, status, "{out}: {}", finding.detail);
         }
         // Not even root can write here.
-        let finding =
-            inspect_output(&Context { system: &Machine::new().system(), out: Path::new("/proc/1/x") });
+        let finding = inspect_output(Path::new("/proc/1/x"));
         assert_eq!(finding.status, Status::Missing, "{}", finding.detail);
     }
 }

@@ -1,172 +1,122 @@
-use super::fake::{Machine, Reply};
+use std::fs;
+
+use futures_util::future::BoxFuture;
+
 use super::*;
+use crate::sandbox::{Diagnosis, EngineError};
+use crate::verify::CLOCK_LIBRARIES;
 
-const SOCKET: &str = "/var/run/docker.sock";
-const INFO: &str =
-    r#"{"Driver":"overlay2","CgroupVersion":"1","MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true}"#;
-const VERSION: &str =
-    r#"{"Version":"20.10.24+dfsg1","Components":[{"Name":"Engine","Version":"20.10.24+dfsg1"}]}"#;
+/// Provides `engine`, then `image`.
+const WORKS: &str = r#"echo "Making $1"; : >"$FIX_ROOT/$1""#;
 
-fn start_engine(machine: &Machine) {
-    machine.engine(
-        SOCKET,
-        &[
-            ("GET /_ping", Reply::text(200, "OK")),
-            ("GET /version", Reply::text(200, VERSION)),
-            ("GET /info", Reply::text(200, INFO)),
-            ("GET /images/debian:bookworm-slim/json", Reply::text(200, r#"{"Size":75000000}"#)),
-        ],
-    );
+/// An engine whose rows depend on files of the host.
+fn diagnosed(host: &Host) -> BoxFuture<'_, Diagnosis> {
+    let row = |name: &'static str, otherwise: Finding| {
+        (name, if host.path(name).exists() { Finding::ok("there") } else { otherwise })
+    };
+    let missing = || Finding::missing("not there").hint("look");
+    let has_engine = host.path("/engine").exists();
+    let image = if has_engine { missing().provided_by("image") } else { Finding::needs_engine() };
+    let warned = Finding::warn("slow").provided_by("speed");
+    let rows = vec![row("engine", missing().provided_by("engine")), row("image", image), ("speed", warned)];
+    Box::pin(async move { Diagnosis { rows, ..Diagnosis::default() } })
 }
 
-/// A machine with everything but an engine.
-fn machine() -> Machine {
-    Machine::new().file("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", "")
-}
-
-/// The rows up to the clock library; the others depend on the machine of the test.
-fn summary(machine: &Machine, report: &Report) -> String {
-    let root = machine.system().root.display().to_string();
-    let rows = report.rows.iter().take(4).map(|row| {
-        let hint = row.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        format!("{} {}: {}{hint}\n", row.status.as_str(), row.name, row.detail).replace(&root, "")
-    });
-    rows.collect()
-}
-
-fn repair_machine(machine: &Machine) -> (String, String) {
-    let mut printed = String::new();
-    let report = repair(&machine.system(), Path::new("/tmp"), &mut |event| printed += &format!("{event}\n"));
-    (summary(machine, &report), printed)
-}
-
-#[test]
-fn a_machine_that_is_ready_is_not_changed() {
-    let machine = machine().file("/etc/os-release", "ID=debian\n");
-    start_engine(&machine);
-    let (rows, printed) = repair_machine(&machine);
-    insta::assert_snapshot!(rows, @r"
-    ok engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
-    ok limits: memory, processes and CPU by the kernel, disk by polling every 3 s, since overlay2 has no usable quotas
-    ok base image: debian:bookworm-slim, 75 MB
-    ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
-    ");
-    assert_eq!((printed.as_str(), machine.commands(), machine.posts()), ("", Vec::new(), Vec::new()));
-}
-
-#[test]
-fn a_diagnosis_changes_nothing() {
-    let machine = machine().file("/etc/os-release", "ID=debian\n").file("/run/docker.pid", "77");
-    let report = diagnose(&machine.system(), Path::new("/tmp"));
-    assert!(!report.healthy);
-    insta::assert_snapshot!(summary(&machine, &report), @r"
-    missing engine: no Docker or Podman answers, and Docker is not installed (`termsmith doctor --fix` installs docker.io and iptables on systems with apt)
-    missing limits: unknown until an engine answers (see the row `engine`)
-    missing base image: unknown until an engine answers (see the row `engine`)
-    ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
-    ");
-    assert_eq!(machine.commands(), [""; 0]);
-    assert!(machine.system().path("/run/docker.pid").exists());
-}
-
-#[test]
-fn a_bare_machine_gets_an_engine() {
-    let machine = machine().file("/etc/os-release", "ID=debian\n").file("/run/docker.pid", "77");
-    machine.when_run(
-        "env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=180 install",
-        Reply::text(0, ""),
-        |m| {
-            let _ = m.clone().file("/usr/sbin/dockerd", "");
-        },
-    );
-    machine.when_run("setsid", Reply::text(0, ""), start_engine);
-    let (rows, printed) = repair_machine(&machine);
-    insta::assert_snapshot!(rows, @r"
-    fixed engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
-    ok limits: memory, processes and CPU by the kernel, disk by polling every 3 s, since overlay2 has no usable quotas
-    ok base image: debian:bookworm-slim, 75 MB
-    ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
-    ");
-    insta::assert_snapshot!(printed, @r"
-    Installing docker.io, iptables (system packages, by apt-get) …
-    Removing stale files of a dead daemon: /run/docker.pid …
-    Starting `/usr/sbin/dockerd` in the background (no init system runs here; log: `/var/log/docker.log`) …
-    ");
-}
-
-#[test]
-fn an_engine_that_the_package_started_is_not_started_again() {
-    let machine = machine().file("/etc/os-release", "ID=ubuntu\nID_LIKE=debian\n");
-    machine.when_run("env", Reply::text(0, ""), start_engine);
-    let (rows, _) = repair_machine(&machine);
-    assert!(rows.starts_with("fixed engine"), "{rows}");
-    assert_eq!(machine.commands().len(), 2, "update and install: {:?}", machine.commands());
-}
-
-/// The row `engine` after a fix that cannot work.
-fn check_stop(machine: &Machine, expected: &str) {
-    let (rows, printed) = repair_machine(machine);
-    assert_eq!(rows.lines().next(), Some(expected));
-    assert_eq!((printed.as_str(), machine.commands().iter().any(|c| c.contains("apt-get"))), ("", false));
-}
-
-#[test]
-fn hints_say_what_to_do_where_no_fix_is_possible() {
-    check_stop(
-        &machine().file("/etc/os-release", "ID=debian\n").uid(1000),
-        "missing engine: this needs root, and `sudo` asks for a password or is not installed (run as root: \
-         `apt-get update && apt-get install -y --no-install-recommends --no-remove docker.io iptables`; then run the doctor \
-         again)",
-    );
-    check_stop(
-        &machine().file("/etc/os-release", "ID=arch\nNAME=\"Arch Linux\"\n"),
-        "missing engine: Arch Linux is not based on Debian, so its package names are unknown (install docker.io, iptables yourself \
-         (names of Debian), then run the doctor again)",
-    );
-    check_stop(
-        &machine().file("/usr/sbin/dockerd", "").env("DOCKER_HOST", "ssh://me@engine.example"),
-        "missing engine: DOCKER_HOST is ssh://me@engine.example, which the doctor cannot start: it starts only the engine of \
-         this machine (start the engine there, or unset DOCKER_HOST)",
-    );
-    check_stop(
-        &machine().file("/usr/sbin/dockerd", "").env("DOCKER_HOST", "unix:///elsewhere.sock"),
-        "missing engine: DOCKER_HOST is unix:///elsewhere.sock, which the doctor cannot start: it starts only the engine of this \
-         machine (start the engine there, or unset DOCKER_HOST)",
-    );
-}
-
-#[test]
-fn an_ineffective_fix_is_reported_as_missing() {
-    fn missing(_: &Context<'_>) -> Finding {
-        Finding::missing("still").hint("look")
+/// The rows of the engine and of the clock before and after `--fix` with this script, and what it printed.
+fn check(script: Option<&'static str>, files: &[&str], before: &[&str], after: &[&str], printed: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = dir.path().join(file.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
     }
-    fn warn(_: &Context<'_>) -> Finding {
-        Finding::warn("meh")
-    }
-    fn works(_: &Context<'_>, _: &mut Events<'_>) -> Result<(), FixError> {
-        Ok(())
-    }
-    fn fails(_: &Context<'_>, _: &mut Events<'_>) -> Result<(), FixError> {
-        Err(FixError::Refused { action: "do it", message: "no".into() })
-    }
-    let check = |inspect, fix| Check { name: "x", inspect, fix };
-    for (check, expected) in [
-        (check(missing, Some(works)), Finding::missing("still").hint("look")),
-        (check(missing, None), Finding::missing("still").hint("look")),
-        (check(missing, Some(fails)), Finding::missing("the engine failed to do it: no")),
-        // The machine is not changed because of a warning.
-        (check(warn, Some(fails)), Finding::warn("meh")),
-    ] {
-        let system = machine().system();
-        let context = Context { system: &system, out: Path::new("/tmp") };
-        let report = repair_with(&[check], &context, &mut Events::new(&mut |_| {}));
-        assert_eq!(report.healthy, expected.status != Status::Missing);
-        assert_eq!(report.rows, [Row::new("x", expected)]);
-    }
+    let engine = EngineEntry {
+        name: "toy",
+        description: "",
+        connect: |_| Box::pin(async { Err(EngineError::Unsupported { engine: "toy", action: "start" }) }),
+        diagnose: diagnosed,
+        fix_script: script,
+    };
+    let variables = [("FIX_ROOT", dir.path().display().to_string()), ("PATH", "/usr/bin:/bin".to_owned())];
+    let env = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let host = Host { root: dir.path().to_owned(), env, uid: 0 };
+    let machine = Machine { host: &host, engine: &engine, out: Path::new("/tmp") };
+    let rows = |report: &Report| -> Vec<String> {
+        let rows = report.rows.iter().take(4).filter(|row| row.name != "speed");
+        let row = |row: &Row| {
+            let hint = row.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            format!("{} {}: {}{hint}", row.status.as_str(), row.name, row.detail)
+        };
+        rows.map(row).collect()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert_eq!(rows(&runtime.block_on(diagnose(&machine))), before);
+    let mut said = Vec::new();
+    let report = runtime.block_on(repair(&machine, &mut |event| match event {
+        Event::Line(line) => said.push(line),
+        Event::Script(_) | Event::Progress(_) => {}
+    }));
+    assert_eq!(rows(&report), after);
+    assert_eq!(said, printed);
+    let is_missing = |row: &Row| row.status == Status::Missing;
+    assert_eq!(report.healthy, !report.rows.iter().any(is_missing));
 }
 
 #[test]
-fn names_of_checks_are_unique() {
-    let names: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
-    assert_eq!(names.len(), CHECKS.len());
+fn what_is_missing_is_provided_by_the_script_and_inspected_again() {
+    let library = CLOCK_LIBRARIES[0];
+    let clock = format!("ok clock: `{library}`");
+    let engine = "missing engine: not there (look)";
+    let unknown = "missing image: unknown until an engine answers (see the row `engine`)";
+    let none = [engine, unknown, &clock];
+    let image = "missing image: not there (look)";
+    let (fixed_engine, fixed_image) = ("fixed engine: there", "fixed image: there");
+    let all = [fixed_engine, fixed_image, &clock];
+    check(Some(WORKS), &[library], &none, &all, &["Making engine", "Making image"]);
+    // A machine that is ready is not changed, also not because of a warning.
+    let ready = ["ok engine: there", "ok image: there", &clock];
+    check(Some(WORKS), &[library, "engine", "image"], &ready, &ready, &[]);
+    check(
+        Some(WORKS),
+        &[library, "engine"],
+        &[ready[0], image, &clock],
+        &[ready[0], fixed_image, &clock],
+        &["Making image"],
+    );
+    // The script has no effect: it runs once.
+    check(Some("echo tried $1"), &[library], &none, &none, &["tried engine"]);
+    // It fails, and says why.
+    let failed = ["missing engine: no network\n  | dns", unknown, &clock];
+    check(Some("echo no network >&2; echo '  | dns' >&2; exit 1"), &[library], &none, &failed, &[]);
+    let failed = ["missing engine: this needs root (become root)", unknown, &clock];
+    check(Some("printf 'this needs root\nhint: become root\n' >&2; exit 1"), &[library], &none, &failed, &[]);
+    // What it prints before a failure is passed on, and the next part is tried.
+    let partly = r#"echo "Making $1"; [ $1 = engine ] || { echo full >&2; exit 1; }; : >"$FIX_ROOT/$1""#;
+    let failed = [fixed_engine, "missing image: full", &clock];
+    check(Some(partly), &[library], &none, &failed, &["Making engine", "Making image"]);
+    check(None, &[library], &none, &none, &[]);
+}
+
+#[test]
+fn the_clock_library_is_provided_too() {
+    let missing = "missing clock: libfaketime is not installed: certificates of full rigor would lack their row `clock`";
+    let before = format!("{missing} (`termsmith doctor --fix` installs it on systems with apt)");
+    let rows = ["ok engine: there", "ok image: there", &before];
+    let files = ["engine", "image"];
+    check(
+        Some("echo Trying $1; echo no package >&2; exit 1"),
+        &files,
+        &rows,
+        &[rows[0], rows[1], "missing clock: no package"],
+        &["Trying clock"],
+    );
+    let installs =
+        r#"mkdir -p "$FIX_ROOT/usr/lib/faketime"; : >"$FIX_ROOT/usr/lib/faketime/libfaketime.so.1""#;
+    check(
+        Some(installs),
+        &files,
+        &rows,
+        &[rows[0], rows[1], "fixed clock: `/usr/lib/faketime/libfaketime.so.1`"],
+        &[],
+    );
 }

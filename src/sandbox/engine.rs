@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::{
-    CleanScope, EngineError, HostLoad, HostSize, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec,
-    LayerFile, Removed, Sandbox,
+    CleanScope, Diagnosis, EngineError, Host, HostLoad, HostSize, Image, ImageConfig, ImageError, ImageSpec,
+    LaunchSpec, LayerFile, Removed, Sandbox,
 };
 
 /// Starts containers. An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
@@ -97,11 +97,18 @@ pub struct EngineEntry {
     pub name: &'static str,
     /// One line of help.
     pub description: &'static str,
-    pub(super) connect: ConnectEngine,
+    pub connect: ConnectEngine,
+    pub diagnose: DiagnoseEngine,
+    /// A shell script that provides what a diagnosis finds missing. Its argument is
+    /// [`super::Finding::part`], or `clock` for libfaketime.
+    pub fix_script: Option<&'static str>,
 }
 
 /// Connects to the engine at an address. Without one it looks where hosts usually have the engine.
-pub(super) type ConnectEngine = fn(Option<String>) -> BoxFuture<'static, Result<Engine, EngineError>>;
+pub type ConnectEngine = fn(Option<String>) -> BoxFuture<'static, Result<Engine, EngineError>>;
+
+/// Inspects the engine of a host, also one that does not answer, and changes nothing.
+pub type DiagnoseEngine = for<'a> fn(&'a Host) -> BoxFuture<'a, Diagnosis>;
 
 impl EngineEntry {
     /// The engine of this host.
@@ -112,5 +119,10 @@ impl EngineEntry {
     /// The engine at one address, e.g. `unix:///run/docker.sock`. The environment is not read.
     pub async fn connect_at(&self, address: impl Into<String>) -> Result<Engine, EngineError> {
         (self.connect)(Some(address.into())).await
+    }
+
+    /// The state of this engine on `host`.
+    pub async fn diagnose(&self, host: &Host) -> Diagnosis {
+        (self.diagnose)(host).await
     }
 }

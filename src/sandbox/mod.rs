@@ -14,6 +14,7 @@ mod clock;
 mod connection;
 mod container;
 mod control;
+mod diagnosis;
 mod docker;
 mod engine;
 mod error;
@@ -37,19 +38,8 @@ mod usage;
 pub use clock::{Pauses, SandboxClock, SandboxTime};
 pub use connection::{Closed, Piece, Streams, Symptom};
 pub use container::{Container, ContainerApi, ContainerId, Pause};
-pub(crate) use docker::{discovery, quota};
-
-/// The limits of containers, for reports.
-pub(crate) mod limits {
-    pub(crate) use super::docker::build_disk::MAX_BUILD_BYTES;
-    pub(crate) use super::docker::launch::OPEN_FILES;
-    pub(crate) use super::docker::pools::POOLS;
-    pub(crate) use super::docker::tcp::{LIMIT_OF_HOST, PART};
-    pub(crate) use super::docker::terminals::are_limited;
-    pub(crate) use super::docker::upper::{MAX_FILES, MAX_PATHS};
-    pub(crate) use crate::guest::MAX_TERMINALS;
-}
-pub use engine::{Engine, EngineApi, EngineEntry};
+pub use diagnosis::{By, Diagnosis, Finding, Host, Limit, Status, limits_table};
+pub use engine::{ConnectEngine, DiagnoseEngine, Engine, EngineApi, EngineEntry};
 pub use error::{ArchiveError, EngineError, GetError, ImageError, SandboxError};
 pub use exec::{ExecLimit, Process, ProcessOutcome, ProcessResult, ShellResult};
 pub use guest_binary::BYTES as GUEST_BINARY;

@@ -9,13 +9,27 @@ use futures_util::stream;
 use termsmith::model::Blame;
 use termsmith::model::ShellOutcome::Exited;
 use termsmith::sandbox::{
-    ArchiveError, Closed, Container, ContainerApi, ContainerId, Engine, EngineApi, EngineError, Evidence,
-    GUEST_BINARY, Image, ImageError, ImageSpec, LaunchSpec, Loss, Piece, Sandbox, SandboxError, Spooled,
-    Streams,
+    ArchiveError, Closed, Container, ContainerApi, ContainerId, Diagnosis, Engine, EngineApi, EngineEntry,
+    EngineError, Evidence, Finding, GUEST_BINARY, Host, Image, ImageError, ImageSpec, LaunchSpec, Loss,
+    Piece, Sandbox, SandboxError, Spooled, Status, Streams,
 };
 use tokio::io::AsyncReadExt as _;
 
 use crate::support::engine::{context, image_spec, launch, output, run, shell};
+
+/// Its row, as it would be in `ENGINES`.
+const ENTRY: EngineEntry = EngineEntry {
+    name: NAME,
+    description: "The guest as a plain child process",
+    connect: |_| Box::pin(async { Ok(Arc::new(ToyEngine) as Engine) }),
+    diagnose: |_| {
+        let rows = vec![("engine", Finding::warn("it isolates nothing"))];
+        Box::pin(async move { Diagnosis { rows, ..Diagnosis::default() } })
+    },
+    fix_script: None,
+};
+
+const NAME: &str = "toy";
 
 #[derive(Debug)]
 struct ToyEngine;
@@ -28,7 +42,7 @@ struct ToyContainer {
 
 impl EngineApi for ToyEngine {
     fn name(&self) -> &'static str {
-        "toy"
+        NAME
     }
 
     fn isolates(&self) -> bool {
@@ -70,7 +84,7 @@ impl EngineApi for ToyEngine {
 
 impl ContainerApi for ToyContainer {
     fn engine(&self) -> &'static str {
-        "toy"
+        NAME
     }
 
     fn kill(&self) -> BoxFuture<'_, Result<(), EngineError>> {
@@ -94,7 +108,9 @@ impl ContainerApi for ToyContainer {
 #[test]
 fn a_new_engine_is_one_file() {
     run(async {
-        let engine: Engine = Arc::new(ToyEngine);
+        let engine = ENTRY.connect().await.unwrap();
+        let diagnosis = ENTRY.diagnose(&Host::of_process()).await;
+        assert_eq!(diagnosis.rows[0].1.status, Status::Warn);
         assert_eq!((engine.name(), engine.isolates()), ("toy", false));
         let context = context(&[("Dockerfile", "FROM nothing\n")]);
         let image = engine.ensure_image(&image_spec("blake3:toy", &context)).await.unwrap();

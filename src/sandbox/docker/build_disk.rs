@@ -11,7 +11,7 @@ use super::watchdog::WritableLayer;
 
 /// What the steps of a build may write together. Not counted are the image that it begins with and
 /// what `COPY` and `ADD` write.
-pub(crate) const MAX_BUILD_BYTES: u64 = 10 << 30;
+pub(super) const MAX_BUILD_BYTES: u64 = 10 << 30;
 
 impl Shared {
     /// Returns when the build has written too much. `container`: that of the step that runs.

@@ -10,7 +10,7 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use thiserror::Error;
 
 /// Docker's socket if `DOCKER_HOST` is not set.
-pub(crate) const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
+pub(super) const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 /// Docker's port for plain HTTP.
 const PLAIN_HTTP_PORT: u16 = 2375;
 /// A healthy engine answers a ping within milliseconds; one that systemd starts on demand takes a few seconds.
@@ -20,7 +20,7 @@ const PONG: &str = "OK";
 
 /// Where an engine listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
+pub(super) enum Endpoint {
     /// A Unix socket.
     Unix(PathBuf),
     /// `host:port`, without TLS.
@@ -38,7 +38,7 @@ impl fmt::Display for Endpoint {
 
 impl Endpoint {
     /// A client of this endpoint, whose requests fail if an answer does not begin within `timeout`. Sends nothing yet.
-    pub(crate) fn client(&self, timeout: Duration) -> Result<Docker, Error> {
+    pub(super) fn client(&self, timeout: Duration) -> Result<Docker, Error> {
         let seconds = timeout.as_secs().max(1);
         match self {
             Self::Unix(path) => {
@@ -51,27 +51,27 @@ impl Endpoint {
 
 /// The settings that determine the endpoint.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Environment {
+pub(super) struct Environment {
     /// `DOCKER_HOST`.
-    pub(crate) docker_host: Option<String>,
+    pub(super) docker_host: Option<String>,
     /// Whether `DOCKER_TLS_VERIFY` is set.
-    pub(crate) tls: bool,
+    pub(super) tls: bool,
     /// `XDG_RUNTIME_DIR`.
-    pub(crate) runtime_dir: Option<PathBuf>,
+    pub(super) runtime_dir: Option<PathBuf>,
     /// `HOME`.
-    pub(crate) home: Option<PathBuf>,
+    pub(super) home: Option<PathBuf>,
     /// Root of the file system: `/`, or a folder in tests.
-    pub(crate) root: PathBuf,
+    pub(super) root: PathBuf,
 }
 
 impl Environment {
     /// The environment of this process.
-    pub(crate) fn current() -> Self {
+    pub(super) fn current() -> Self {
         Self::new(PathBuf::from("/"), |name| env::var(name).ok())
     }
 
     /// Reads the variables; an empty one counts as not set, as it does for Docker.
-    pub(crate) fn new(root: PathBuf, var: impl Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn new(root: PathBuf, var: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| var(name).filter(|value| !value.is_empty());
         Self {
             docker_host: set("DOCKER_HOST"),
@@ -91,7 +91,7 @@ impl Environment {
 
 /// The value of `DOCKER_HOST`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DockerHost {
+pub(super) enum DockerHost {
     /// Not set: the usual sockets are tried.
     Unset,
     /// Only this endpoint is used.
@@ -102,7 +102,7 @@ pub(crate) enum DockerHost {
 
 impl DockerHost {
     /// Parses `DOCKER_HOST` as Docker's own client does.
-    pub(crate) fn of(environment: &Environment) -> Self {
+    pub(super) fn of(environment: &Environment) -> Self {
         let Some(host) = &environment.docker_host else { return Self::Unset };
         if let Some(path) = host.strip_prefix("unix://").filter(|path| path.starts_with('/')) {
             return Self::Endpoint(Endpoint::Unix(environment.path(path)));
@@ -143,21 +143,21 @@ fn usual_sockets(environment: &Environment) -> Vec<Endpoint> {
 
 /// An endpoint at which no engine answered.
 #[derive(Debug)]
-pub(crate) struct ProbeFailure {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) cause: ProbeError,
+pub(super) struct ProbeFailure {
+    pub(super) endpoint: Endpoint,
+    pub(super) cause: ProbeError,
 }
 
 impl ProbeFailure {
     /// The socket exists, but this user has no permission to use it.
-    pub(crate) fn is_denied(&self) -> bool {
+    pub(super) fn is_denied(&self) -> bool {
         matches!(self.cause, ProbeError::Denied)
     }
 }
 
 /// Why no engine answered at an endpoint.
 #[derive(Debug, Error)]
-pub(crate) enum ProbeError {
+pub(super) enum ProbeError {
     #[error("there is no such socket")]
     NoSocket,
     /// Its folder cannot be looked into, as that of Podman's system socket by ordinary users. There may be no socket.
@@ -176,7 +176,7 @@ pub(crate) enum ProbeError {
 
 /// No endpoint of this environment has an engine that answers.
 #[derive(Debug, Error)]
-pub(crate) enum NotFound {
+pub(super) enum NotFound {
     #[error("only unix:// and tcp:// without TLS are supported")]
     UnsupportedHost { host: String },
     #[error("{}", list(failures))]
@@ -185,7 +185,7 @@ pub(crate) enum NotFound {
 
 impl NotFound {
     /// The endpoint to name in an error: `DOCKER_HOST`, or the socket that most machines use.
-    pub(crate) fn endpoint(&self) -> String {
+    pub(super) fn endpoint(&self) -> String {
         match self {
             Self::UnsupportedHost { host } => host.clone(),
             Self::NoAnswer { failures } => failures
@@ -213,7 +213,7 @@ fn list(failures: &[ProbeFailure]) -> String {
 }
 
 /// The first endpoint at which an engine answers a ping.
-pub(crate) async fn find(environment: &Environment) -> Result<Endpoint, NotFound> {
+pub(super) async fn find(environment: &Environment) -> Result<Endpoint, NotFound> {
     let candidates = match DockerHost::of(environment) {
         DockerHost::Endpoint(endpoint) => vec![endpoint],
         DockerHost::Unsupported(host) => return Err(NotFound::UnsupportedHost { host }),
@@ -233,7 +233,7 @@ pub(crate) async fn find(environment: &Environment) -> Result<Endpoint, NotFound
 }
 
 /// Whether an engine answers at this endpoint.
-pub(crate) async fn ping(endpoint: &Endpoint) -> Result<(), ProbeError> {
+async fn ping(endpoint: &Endpoint) -> Result<(), ProbeError> {
     if let Endpoint::Unix(path) = endpoint {
         match path.try_exists() {
             Ok(true) => {}
@@ -257,7 +257,7 @@ pub(crate) async fn ping(endpoint: &Endpoint) -> Result<(), ProbeError> {
 }
 
 /// The innermost cause: bollard's own text is often only "error in the client".
-pub(crate) fn reason(error: &Error) -> String {
+fn reason(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

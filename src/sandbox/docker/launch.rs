@@ -40,7 +40,7 @@ const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "KILL", "NET_BIND_SERVICE"];
 /// Open files, soft and hard: Linux's own defaults. An engine's default of 1,048,576 slows down daemons that loop over all descriptors, and a
 /// higher hard limit than the engine's own cannot be had from an engine without SYS_RESOURCE.
-pub(crate) const OPEN_FILES: (i64, i64) = (1024, 4096);
+pub(super) const OPEN_FILES: (i64, i64) = (1024, 4096);
 /// Files and folders that read as empty: the engine's own list, which a list of ours replaces.
 const ENGINE_MASKED: [&str; 10] = [
     "/proc/asound",

@@ -4,9 +4,10 @@ mod account_files;
 mod api;
 mod archive;
 mod build_control;
-pub(crate) mod build_disk;
+mod build_disk;
 mod container;
-pub(crate) mod discovery;
+mod diagnosis;
+mod discovery;
 mod events;
 mod evidence;
 mod host_cpu;
@@ -14,20 +15,20 @@ mod host_disk;
 mod image;
 mod in_flight;
 mod kernel_log;
-pub(crate) mod launch;
+mod launch;
 mod layers;
 mod open_files;
 mod own_guest;
 mod pauses;
-pub(crate) mod pools;
+mod pools;
 mod pull;
-pub(crate) mod quota;
+mod quota;
 mod snapshot;
 mod state;
 mod sweep;
-pub(crate) mod tcp;
-pub(crate) mod terminals;
-pub(crate) mod upper;
+mod tcp;
+mod terminals;
+mod upper;
 mod watchdog;
 
 use std::collections::{BTreeSet, HashMap};
@@ -60,6 +61,8 @@ pub(super) const ENTRY: EngineEntry = EngineEntry {
     name: NAME,
     description: "Docker or Podman, at DOCKER_HOST or at the first usual socket that answers",
     connect: |address| Box::pin(connect(address)),
+    diagnose: |host| Box::pin(diagnosis::diagnose(host)),
+    fix_script: Some(diagnosis::FIX_SCRIPT),
 };
 
 const NAME: &str = "docker";

@@ -4,14 +4,14 @@
 use super::open_files::OpenFiles;
 
 /// A limit of the watchdog's on what processes of a container hold open.
-pub(crate) struct Pool {
-    pub(crate) name: &'static str,
+pub(super) struct Pool {
+    pub(super) name: &'static str,
     /// What a container may hold. Far more than programs use, and a part of what the host has.
-    pub(crate) limit: u64,
+    pub(super) limit: u64,
     held: fn(&OpenFiles) -> u64,
 }
 
-pub(crate) const POOLS: [Pool; 4] = [
+pub(super) const POOLS: [Pool; 4] = [
     // Of 128 (`/proc/sys/fs/inotify/max_user_instances`).
     Pool { name: "inotify instances", limit: 64, held: |open| open.inotify },
     // Of about 5 million (`/proc/sys/fs/epoll/max_user_watches`; it depends on the memory).

@@ -11,16 +11,16 @@ use bollard::models::SystemInfo;
 use crate::sandbox::EngineError;
 
 /// Interval between two checks of the watchdog. A container can exceed its limit by what it writes in that time; no single file can.
-pub(crate) const POLLED_EVERY: Duration = Duration::from_secs(3);
+pub(super) const POLLED_EVERY: Duration = Duration::from_secs(3);
 
 /// Whether an engine's storage may support `storage-opt size`. XFS supports it only with a mount option, which the engine does not report:
 /// it refuses the option then.
-pub(crate) fn is_possible(info: &SystemInfo) -> bool {
+pub(super) fn is_possible(info: &SystemInfo) -> bool {
     info.driver.as_deref() == Some("overlay2") && backing(info) == Some("xfs")
 }
 
 /// The file system below the engine's storage driver.
-pub(crate) fn backing(info: &SystemInfo) -> Option<&str> {
+pub(super) fn backing(info: &SystemInfo) -> Option<&str> {
     let status = info.driver_status.iter().flatten();
     let mut named = status.filter(|pair| pair.first().is_some_and(|name| name == "Backing Filesystem"));
     named.next().and_then(|pair| pair.get(1)).map(String::as_str)

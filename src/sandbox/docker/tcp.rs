@@ -11,9 +11,9 @@ use crate::sandbox::ContainerId;
 use super::Shared;
 
 /// Part of the memory limit that a container may have in socket buffers, in addition to that limit.
-pub(crate) const PART: u64 = 8;
+pub(super) const PART: u64 = 8;
 /// The limit of all processes of the host. Where it is missing, containers have none either.
-pub(crate) const LIMIT_OF_HOST: &str = "/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes";
+pub(super) const LIMIT_OF_HOST: &str = "/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes";
 
 impl Shared {
     /// Limits a container that has been started, where the engine is on this host and this user is

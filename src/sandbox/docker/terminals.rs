@@ -45,7 +45,7 @@ pub(super) fn is_ours(mount: &MountPoint) -> bool {
 }
 
 /// Whether the engine can make the mount. Podman and engines without root's user ids are not tried.
-pub(crate) fn are_limited(info: &SystemInfo, version: &SystemVersion) -> bool {
+pub(super) fn are_limited(info: &SystemInfo, version: &SystemVersion) -> bool {
     let mut components = version.components.iter().flatten();
     let mut security = info.security_options.iter().flatten();
     components.any(|component| component.name == "Engine")

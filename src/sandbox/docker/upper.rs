@@ -12,7 +12,7 @@ use super::open_files::OpenFiles;
 pub(super) const BLOCK: u64 = 512;
 /// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
 /// takes minutes to remove.
-pub(crate) const MAX_FILES: u64 = 250_000;
+pub(super) const MAX_FILES: u64 = 250_000;
 /// Maximum nesting of folders. Removing or walking a folder recursively costs one open descriptor per level, in the engine too: it fails to remove
 /// folders nested deeper than its limit of open files, repeatedly and after minutes each time.
 const MAX_DEPTH: usize = 256;
@@ -22,7 +22,7 @@ const LEVELLED_DEPTH: usize = 64;
 const MAX_PATH: usize = 3584;
 /// Bytes of the paths of all entries together. The engine lists them in memory, several times over: 20,000 long ones took 1.4 GB of it.
 /// As many entries as are allowed have half of this with paths of usual length.
-pub(crate) const MAX_PATHS: u64 = 32 << 20;
+pub(super) const MAX_PATHS: u64 = 32 << 20;
 /// Name prefix of folders that [`level`] has moved.
 const MOVED: &str = ".termsmith-moved-";
 

@@ -1,56 +1,16 @@
 //! What limits a container on this machine: one table, with what enforces each limit.
 
 use bollard::models::{SystemInfo, SystemVersion};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use super::{Context, client, engine};
-use crate::sandbox::limits::{
-    LIMIT_OF_HOST, MAX_BUILD_BYTES, MAX_FILES, MAX_PATHS, MAX_TERMINALS, OPEN_FILES, PART, POOLS, are_limited,
-};
-use crate::sandbox::quota::POLLED_EVERY;
-
-/// What enforces a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum By {
-    /// Limits of processes, of mounts and of the network namespace.
-    Kernel,
-    Cgroup,
-    /// A quota of the file system.
-    Quota,
-    /// The system-call filter refuses the call.
-    Seccomp,
-    /// termsmith looks every few seconds, and kills a container beyond the limit.
-    Watchdog,
-    Nothing,
-}
-
-impl By {
-    /// Its name in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Cgroup => "cgroup",
-            Self::Quota => "quota",
-            Self::Seccomp => "seccomp",
-            Self::Watchdog => "watchdog",
-            Self::Nothing => "nothing",
-        }
-    }
-}
-
-/// A row of the table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Limit {
-    pub name: String,
-    /// In containers of termsmith's own tasks.
-    pub own_tasks: By,
-    /// In containers of tasks made elsewhere, which run without our system-call filter.
-    pub other_tasks: By,
-    /// The limit, or what follows from having none.
-    pub detail: String,
-}
+use super::super::build_disk::MAX_BUILD_BYTES;
+use super::super::launch::OPEN_FILES;
+use super::super::pools::POOLS;
+use super::super::quota::POLLED_EVERY;
+use super::super::tcp::PART;
+use super::super::terminals::are_limited;
+use super::super::upper::{MAX_FILES, MAX_PATHS};
+use crate::guest::MAX_TERMINALS;
+use crate::sandbox::diagnosis::{By, Limit};
 
 /// What the table depends on.
 pub(super) struct Facts<'a> {
@@ -63,29 +23,14 @@ pub(super) struct Facts<'a> {
     pub(super) has_tcp_limits: bool,
 }
 
-/// The table; empty if no engine answers.
-pub(super) fn inspect(context: &Context<'_>) -> Vec<Limit> {
-    let system = context.system;
-    let Ok(endpoint) = client::find(system) else { return Vec::new() };
-    let (Ok(info), Ok(version)) = (client::info(&endpoint), client::version(&endpoint)) else {
-        return Vec::new();
-    };
-    limits(&Facts {
-        info: &info,
-        version: &version,
-        mounts: &engine::mounts(system),
-        reads_layers: engine::reads_layers(system, &endpoint),
-        has_tcp_limits: system.path(LIMIT_OF_HOST).exists(),
-    })
-}
-
-fn limits(facts: &Facts<'_>) -> Vec<Limit> {
+/// The table.
+pub(super) fn limits(facts: &Facts<'_>) -> Vec<Limit> {
     use By::{Cgroup, Kernel, Nothing, Quota, Seccomp, Watchdog};
     let info = facts.info;
     let if_present = |present: bool, by: By| if present { by } else { Nothing };
     let cgroup = |present: Option<bool>| if_present(present == Some(true), Cgroup);
     let watchdog = if_present(facts.reads_layers, Watchdog);
-    let has_quotas = engine::has_quotas(info, facts.mounts);
+    let has_quotas = super::has_quotas(info, facts.mounts);
     let disk = if has_quotas { Quota } else { watchdog };
     let refused = |other: By| (Seccomp, other);
     let both = |by: By| (by, by);
@@ -145,25 +90,10 @@ fn limits(facts: &Facts<'_>) -> Vec<Limit> {
     rows.into_iter().map(row).collect()
 }
 
-/// The table as text, in aligned columns.
-pub fn table(limits: &[Limit]) -> String {
-    if limits.is_empty() {
-        return String::new();
-    }
-    let widest = limits.iter().map(|limit| limit.name.len()).max().unwrap_or_default();
-    let line = |name: &str, own: &str, other: &str, detail: &str| {
-        format!("{name:<widest$}  {own:<9}  {other:<11}  {detail}").trim_end().to_owned() + "\n"
-    };
-    let head = line("limit of a container", "own tasks", "other tasks", "");
-    let rows = limits
-        .iter()
-        .map(|limit| line(&limit.name, limit.own_tasks.as_str(), limit.other_tasks.as_str(), &limit.detail));
-    std::iter::once(head).chain(rows).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::diagnosis::limits_table;
 
     const DOCKER: &str = r#"{"Components":[{"Name":"Engine","Version":"20.10"}]}"#;
     const EXT4: &str = r#"{"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true,"CgroupVersion":"1","Driver":"overlay2","DriverStatus":[["Backing Filesystem","extfs"]]}"#;
@@ -180,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_table_says_what_enforces_each_limit() {
-        insta::assert_snapshot!(table(&of(EXT4, DOCKER, "", true)), @r"
+        insta::assert_snapshot!(limits_table(&of(EXT4, DOCKER, "", true)), @r"
         limit of a container             own tasks  other tasks
         memory                           cgroup     cgroup       `memory_mb`, without swap
         socket buffers                   cgroup     cgroup       1/8 of the memory, on top of it
@@ -208,7 +138,7 @@ mod tests {
         AF_VSOCK sockets                 seccomp    nothing      refused; newer engines refuse them too
         messages by the host's counters  nothing    nothing      free disk, free memory, load, TCP memory and pending signals can be read
         ");
-        assert_eq!(table(&[]), "");
+        assert_eq!(limits_table(&[]), "");
     }
 
     #[test]
