@@ -1,9 +1,10 @@
 //! Embeds the `domains/` and `templates/` folders, and compiles the guest: a static program that runs in any image of this
-//! architecture.
+//! architecture. Computes the build's id, which is in the addresses of results.
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
@@ -11,21 +12,69 @@ use std::{env, fs};
 #[allow(dead_code, unreachable_pub, reason = "written for the crate, which uses more of it")]
 mod walk;
 
+/// What results depend on.
+const SOURCES: [&str; 6] = ["src", "domains", "templates", "Cargo.toml", "Cargo.lock", "build.rs"];
+/// The bounds only catch a folder that was put there by mistake.
+const BOUNDS: walk::Bounds = walk::Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
+
 fn main() -> Result<(), Box<dyn Error>> {
+    identify_build()?;
     embed_assets()?;
     build_guest()
+}
+
+/// Writes `build_id`: 16 hexadecimal digits, a hash of the names and bytes of all sources.
+fn identify_build() -> Result<(), Box<dyn Error>> {
+    let mut hasher = DefaultHasher::new();
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+        add(&mut hasher, source)?;
+    }
+    write_if_changed(&out("build_id")?, &format!("{:016x}", hasher.finish()))
+}
+
+/// Adds a file of the package, or all files of a folder but tests and their snapshots.
+fn add(hasher: &mut DefaultHasher, source: &str) -> Result<(), Box<dyn Error>> {
+    let place = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join(source);
+    if !place.is_dir() {
+        add_bytes(hasher, source, &fs::read(&place)?);
+        return Ok(());
+    }
+    for found in walk::walk(&place, &BOUNDS, walk::Clutter::LeftOut, walk::Links::Refused)?.files {
+        let is_test = found.path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "snapshots"));
+        if source != "src" || !is_test {
+            let bytes = fs::read(place.join(&found.path))?;
+            add_bytes(hasher, &format!("{source}/{} {}", found.path, found.executable), &bytes);
+        }
+    }
+    Ok(())
+}
+
+fn add_bytes(hasher: &mut DefaultHasher, name: &str, bytes: &[u8]) {
+    for part in [name.as_bytes(), bytes] {
+        hasher.write_u64(part.len() as u64);
+        hasher.write(part);
+    }
+}
+
+fn out(name: &str) -> Result<PathBuf, Box<dyn Error>> {
+    Ok(Path::new(&env::var("OUT_DIR")?).join(name))
+}
+
+fn write_if_changed(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    Ok(fs::write(path, text)?)
 }
 
 /// Writes `assets.rs`: a table of (path, bytes, executable) of every file below the asset folders.
 fn embed_assets() -> Result<(), Box<dyn Error>> {
     let root = env::var("CARGO_MANIFEST_DIR")?;
-    // The bounds only catch a folder that was put there by mistake.
-    let bounds = walk::Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
     let mut table = String::from("&[\n");
     for folder in ["domains", "templates"] {
-        println!("cargo::rerun-if-changed={folder}");
         let place = Path::new(&root).join(folder);
-        for found in walk::walk(&place, &bounds, walk::Clutter::LeftOut, walk::Links::Refused)?.files {
+        for found in walk::walk(&place, &BOUNDS, walk::Clutter::LeftOut, walk::Links::Refused)?.files {
             let path = format!("{folder}/{}", found.path);
             // The variable instead of its value: a target folder may be shared with another checkout, which may be removed later.
             let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/{path}"));
@@ -33,15 +82,23 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
         }
     }
     table.push_str("]\n");
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("assets.rs"), table)?;
-    Ok(())
+    write_if_changed(&out("assets.rs")?, &table)
 }
 
-/// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`.
+/// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`, unless the guest there is of the same sources and compiler.
 fn build_guest() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=src/guest");
     println!("cargo::rustc-check-cfg=cfg(guest_binary)");
-    let out = Path::new(&env::var("OUT_DIR")?).join("guest");
+    let (guest, stamp) = (out("guest")?, out("guest_sources")?);
+    let mut hasher = DefaultHasher::new();
+    for source in ["src/guest", "build.rs"] {
+        add(&mut hasher, source)?;
+    }
+    let compiler = Command::new(env::var("RUSTC")?).arg("-vV").output()?;
+    add_bytes(&mut hasher, &env::var("TARGET")?, &compiler.stdout);
+    let sources = format!("{:016x}", hasher.finish());
+    if guest.is_file() && fs::read_to_string(&stamp).is_ok_and(|old| old == sources) {
+        return Ok(());
+    }
     // Cargo can compile a package's own binaries only for the package's target features, and artifact dependencies are
     // unstable, so rustc is called directly. `crt-static` works with glibc, so no musl target has to be installed.
     let status = Command::new(env::var("RUSTC")?)
@@ -58,7 +115,7 @@ fn build_guest() -> Result<(), Box<dyn Error>> {
         .args(["-C", "target-feature=+crt-static", "-C", "panic=abort", "-C", "opt-level=z", "-C", "lto=fat"])
         .args(["-C", "codegen-units=1", "-C", "strip=symbols", "--cap-lints", "allow"])
         .args(["--cfg", "guest_binary", "-o"])
-        .arg(&out)
+        .arg(&guest)
         .arg("src/guest/bin.rs")
         // Flags meant for the host binary (coverage, a linker plug-in) must not reach a program without a runtime for them.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
@@ -66,5 +123,5 @@ fn build_guest() -> Result<(), Box<dyn Error>> {
     if !status.success() {
         return Err(format!("failed to compile the guest: rustc ended with {status}").into());
     }
-    Ok(())
+    write_if_changed(&stamp, &sources)
 }

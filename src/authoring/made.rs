@@ -16,7 +16,7 @@ use crate::store::{Stage, key};
 use crate::verify::{HashedTask, NoVerdict, Phase, TrialError, solver_container};
 
 /// The files of a machine, `store/machine/…`.
-const MACHINE: Stage = Stage { name: "machine", version: 1 };
+const MACHINE: Stage = Stage::computed("machine");
 
 /// Packs them.
 const SCRIPT: &str = include_str!("made.sh");

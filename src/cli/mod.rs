@@ -17,6 +17,7 @@ mod estimate;
 mod exit;
 mod exported;
 mod failure;
+mod former;
 mod inspect;
 mod interrupt;
 mod judging;

@@ -12,13 +12,13 @@ use super::failure::{Failure, Outcome};
 use super::inspect::{clauses, rows};
 use super::interrupt::Interrupts;
 use super::rows::only;
-use super::{paths, say};
+use super::{former, paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::folder::{LARGEST_TEXT, read_file};
 use crate::harbor::{CLAUSES, Publication, parse_manifest};
 use crate::model::{Blueprint, Difficulty, FileTree, RecipeId, Rigor, Seed};
-use crate::pipeline::{Fault, PipelineAssets, Rehearsal, Scope, add_clauses, hash_draft, rehearse};
+use crate::pipeline::{Fault, PipelineAssets, Rehearsal, Scope, Upcoming, add_clauses, hash_draft, rehearse};
 use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
 use crate::verify::{EngineOnDemand, Slots, TrialRunner};
@@ -152,7 +152,9 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         options.names.iter().map(|name| find(&assets, name)).collect::<Result<_, _>>()?
     };
     let scratch = tempfile::tempdir().map_err(Failure::io("make a temporary folder"))?;
-    let store = run_to_write(options.out.as_deref().unwrap_or(scratch.path()))?;
+    let out = options.out.as_deref().unwrap_or(scratch.path());
+    let store = run_to_write(out)?;
+    former::note(out, &store, Upcoming::Screening)?;
     let mut work = Vec::new();
     for recipe in recipes {
         for nth in 0..options.seeds {

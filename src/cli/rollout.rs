@@ -13,7 +13,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{exported, models, open, paths, say};
+use super::{exported, former, models, open, paths, say};
 use crate::agent::terminal::Wake;
 use crate::agent::{Dollars, Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
 use crate::assets::Assets;
@@ -22,8 +22,8 @@ use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
 use crate::model::{Actor, AdversaryView, Arm, File, Key, ModelActor, Scores};
 use crate::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
-    REVOKED, Solver, Stop, campaign, export_harbor_job, export_store, gather_groups, publish_report,
-    publish_rollouts, report_store,
+    REVOKED, Solver, Stop, Upcoming, campaign, export_harbor_job, export_store, gather_groups,
+    publish_report, publish_rollouts, report_store,
 };
 use crate::rollout::{AgentConfig, Overflow, rollout_id};
 use crate::store::{Store, StoreError};
@@ -42,6 +42,8 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
     let store = run_to_write(&args.out)?;
+    let names = dirs.iter().filter_map(|dir| Some(dir.file_name()?.to_string_lossy().into_owned()));
+    former::note(&args.out, &store, Upcoming::Rollouts(&names.collect()))?;
     let report = runtime()?.block_on(drive(config, &assets, &store, &dirs, args))?;
     for group in gather_groups(&store)? {
         publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;

@@ -11,12 +11,12 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{card_command, estimate, exported, models, open, paths, say, summary};
+use super::{card_command, estimate, exported, former, models, open, paths, say, summary};
 use crate::domain::{Authors, Domains, Plan, Shard, plan_by};
 use crate::harbor::Publication;
 use crate::model::Seed;
 use crate::pipeline::{
-    Event, Fault, PipelineAssets, RunOptions, RunReport, UnitOptions, audit_store, publish_audit,
+    Event, Fault, PipelineAssets, RunOptions, RunReport, UnitOptions, Upcoming, audit_store, publish_audit,
     run as run_pipeline,
 };
 use crate::store::Store;
@@ -54,6 +54,7 @@ pub(super) fn run_plan(
     let started = Instant::now();
     let shard = shard(args)?;
     let store = run_to_write(&args.out)?;
+    former::note(&args.out, &store, Upcoming::Plan(&plan.shard(shard).collect::<Vec<_>>()))?;
     let mut options = RunOptions {
         shard,
         unit: UnitOptions {

@@ -19,11 +19,11 @@ use super::interrupt::Interrupts;
 use super::printable::printable;
 use super::rows::{only, row};
 use super::seen::{WithSeen, below};
-use super::{models, open, paths, say};
+use super::{former, models, open, paths, say};
 use crate::folder::{LARGEST_TEXT, read_file};
 use crate::model::{Certificate, Clauses, File, RowKind, Timings};
 use crate::pipeline::{
-    ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, Stop, VerifierMode,
+    ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, Stop, Upcoming, VerifierMode,
 };
 use crate::screen::{Extent, Only, Screening};
 use crate::store::publish_file;
@@ -112,6 +112,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let only = only(&args.only)?;
     let assets = config.pipeline_assets()?;
     let store = run_to_write(&args.out)?;
+    former::note(&args.out, &store, Upcoming::Screening)?;
     let scratch = store.dir().scratch();
     let slots = Slots::new(jobs(args.jobs) as usize);
     let engine = EngineOnDemand::new(config.engine);

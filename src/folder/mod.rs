@@ -9,7 +9,7 @@ mod walk;
 
 use std::path::Path;
 
-pub use open::{open_file, read_file, read_named_by_user};
+pub use open::{open_file, read_file, read_named_by_user, read_start};
 pub use surrogates::replace_lone_surrogates;
 pub use walk::{Bounds, Clutter, Fault, Links, Listed, WalkError, is_clutter, shown, walk};
 

@@ -44,6 +44,15 @@ pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     }
 }
 
+/// At most `most` bytes at the beginning of the regular file at `path`, or `None` if it does not
+/// exist. A link is refused.
+pub fn read_start(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
+    let Some(file) = open_file(path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).map_err(|error| WalkError::io(path, error))?;
+    Ok(Some(bytes))
+}
+
 /// The bytes at a path that the user typed. It may be a link or an unnamed pipe, e.g. `/dev/stdin`
 /// or `<(zstd -dc calls.zst)`. Devices and named pipes are errors, and so are more than `most`
 /// bytes.

@@ -12,14 +12,14 @@ use crate::model::Key;
 use crate::prompts::PromptSet;
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
-/// Committed judgements, `store/judgement/…`. Raise the version when trajectories are rendered
-/// differently.
+/// Committed judgements, `store/judgement/…`. They are replies of models, so another
+/// build keeps them.
 ///
 /// The key has the rollout *and* the judge, so a rollout can have several judgements. A key of the
 /// rollout alone would not do: another model would have to overwrite a committed record, and
 /// folders with different judges could not be merged. [`Judgements::of`] selects the judgement that
 /// counts.
-pub const JUDGEMENT: Stage = Stage { name: "judgement", version: 1 };
+pub const JUDGEMENT: Stage = Stage::given("judgement");
 
 /// Digits of the prompts' digest in a judge's name. They suffice to tell versions of a prompt
 /// apart.

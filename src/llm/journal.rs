@@ -12,7 +12,7 @@ use crate::model::{CallDetail, Key};
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
 /// Committed replies, `store/call/…`.
-pub const CALL: Stage = Stage { name: "call", version: 2 };
+pub const CALL: Stage = Stage::given("call");
 
 /// A committed reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -90,7 +90,7 @@ string_id! {
     CheckId, "a check's name", "at least one letter", |text| !text.is_empty()
 }
 string_id! {
-    /// The content address of one stage result: BLAKE3 as 64 hexadecimal digits.
+    /// The address of one stage result: BLAKE3 as 64 hexadecimal digits.
     Key, "a key", "64 lower-case hexadecimal digits", |text| text.len() == 64 && is_hex(text)
 }
 string_id! {
@@ -153,6 +153,20 @@ impl Key {
     pub fn of(hash: &blake3::Hash) -> Self {
         Self(hash.to_hex().to_string())
     }
+
+    /// The key of what one build computed: half of a hash of what was asked, and half of a hash of
+    /// that and the build.
+    pub fn of_build(asked: &blake3::Hash, by: &blake3::Hash) -> Self {
+        Self(format!("{}{}", &asked.to_hex()[..Self::HALF], &by.to_hex()[..Self::HALF]))
+    }
+
+    /// The half that is the same for every build.
+    pub fn asked(&self) -> &str {
+        self.0.get(..Self::HALF).unwrap_or(&self.0)
+    }
+
+    /// Digits of a half.
+    const HALF: usize = 32;
 }
 
 impl TaskDigest {

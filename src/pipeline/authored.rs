@@ -25,7 +25,7 @@ use crate::store::{ReadStore, Stage, StoreError, key};
 use crate::verify::TrialRunner;
 
 /// How a model wrote a task, or failed to.
-pub const AUTHORING: Stage = Stage { name: "authoring", version: 3 };
+pub const AUTHORING: Stage = Stage::given("authoring");
 
 /// Folders of a run folder for drafts that are no tasks.
 pub(super) const REJECTED: &str = "rejected";

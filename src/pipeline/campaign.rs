@@ -29,7 +29,7 @@ use crate::store::{ReadStore, Stage, Store, StoreError, key};
 use crate::verify::{Control, HashedTask, TrialRunner, settled};
 
 /// Links a rollout to its task; readers find rollouts by these records.
-pub const MEMBER: Stage = Stage { name: "member", version: 1 };
+pub const MEMBER: Stage = Stage::given("member");
 
 /// One rollout of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use super::unit::{DRAFT, UNIT, UnitRecord};
 use crate::folder::read_file;
 use crate::judge::Judgements;
 use crate::model::{Arm, Certificate, Draft, File, Key, Rollout, TaskDigest, TaskMetadata};
-use crate::rollout::{RolloutLog, read_rollout};
+use crate::rollout::{ROLLOUT, RolloutLog, read_rollout};
 use crate::screen::SCREEN;
 use crate::store::{ReadStore, Store, StoreError};
 
@@ -61,7 +61,7 @@ pub(super) struct CurrentUnit {
 /// a second run with another `--only` or a smaller `--count` add up. A later command never discards results that it did not request; for
 /// fewer tasks, use another `--out`. Only a task's name is unique: if a recipe was edited or the seed changed, the store has several units
 /// of one name. The task is then represented by the first of these: a unit in `preferred` (completed by this run), a unit in the former
-/// index, the unit of the latest recipe version, the unit with the smallest key.
+/// index, the unit of the latest recipe version, the unit of the latest build, the unit with the smallest key.
 pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<CurrentUnit>, StoreError> {
     let preferred: BTreeSet<&Key> = preferred.iter().collect();
     let listed: BTreeSet<Key> = read_index(store)?.into_iter().collect();
@@ -71,13 +71,14 @@ pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<
         let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? else { continue };
         let version =
             store.get::<RecipeVersion>(DRAFT, &record.draft)?.map(|draft| draft.task.recipe_version);
-        let rank = (!preferred.contains(&key), !listed.contains(&key), Reverse(version));
+        let build = store.recency(SCREEN, &record.certificate)?;
+        let rank = (!preferred.contains(&key), !listed.contains(&key), Reverse(version), Reverse(build));
         let Certificate { task, task_digest, .. } = certificate;
         let unit = CurrentUnit { key, task, task_digest, rollouts: record.rollouts };
         found.push((record.blueprint.index, rank, unit));
     }
     // `keys` are sorted, and so are units of equal rank.
-    found.sort_by_key(|(_, one, _)| *one);
+    found.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
     let mut names = BTreeSet::new();
     found.retain(|(_, _, unit)| names.insert(unit.task.clone()));
     found.sort_by(|(one, _, a), (other, _, b)| (one, &a.task).cmp(&(other, &b.task)));
@@ -131,11 +132,16 @@ pub(super) fn gather_tasks(
 pub fn gather_groups(
     store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<Group, StoreError>> + '_, StoreError> {
-    let mut members: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
+    let mut listed = Vec::new();
     for key in store.keys(MEMBER)? {
-        if let Some(member) = store.get::<MemberRecord>(MEMBER, &key)? {
-            members.entry(member.prepared).or_default().insert(member.rollout);
-        }
+        listed.extend(store.get::<MemberRecord>(MEMBER, &key)?);
+    }
+    // What another build computed again takes the place of the former rollout.
+    let mut latest = listed.iter().map(|member| member.rollout.clone()).collect();
+    store.keep_latest(ROLLOUT, &mut latest)?;
+    let mut members: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
+    for member in listed.into_iter().filter(|member| latest.binary_search(&member.rollout).is_ok()) {
+        members.entry(member.prepared).or_default().insert(member.rollout);
     }
     let mut named = Vec::with_capacity(members.len());
     for (key, rollouts) in members {

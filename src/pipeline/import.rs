@@ -13,7 +13,7 @@ use crate::agent::{HandoffSeen, TurnSeen};
 use crate::folder::shown;
 use crate::model::{Key, TrajectoryRecord};
 use crate::rollout::import::{ImportError, Imported, Imports, read_imports};
-use crate::rollout::{ROLLOUT, RolloutLog, read_record};
+use crate::rollout::{IMPORTED, RolloutLog, read_record};
 use crate::store::{Store, StoreError, key};
 use crate::verify::VerifierLog;
 
@@ -68,11 +68,11 @@ type Copies = BTreeMap<Key, u32>;
 /// is found again when the job has grown. Equal records in one import are told apart by their order, in which nothing distinguishes them.
 fn address(record: &TrajectoryRecord, copies: &mut Copies) -> Result<Key, StoreError> {
     let unnumbered = TrajectoryRecord { attempt: 0, ..record.clone() };
-    let first = key(ROLLOUT, &json!({ "imported": unnumbered }))?;
+    let first = key(IMPORTED, &json!({ "imported": unnumbered }))?;
     let count = copies.entry(first.clone()).or_default();
     let copy = *count;
     *count += 1;
-    if copy == 0 { Ok(first) } else { key(ROLLOUT, &json!({ "imported": unnumbered, "copy": copy })) }
+    if copy == 0 { Ok(first) } else { key(IMPORTED, &json!({ "imported": unnumbered, "copy": copy })) }
 }
 
 fn store_rollout(store: &Store, imported: Imported, copies: &mut Copies) -> Result<(Key, bool), StoreError> {
@@ -106,7 +106,7 @@ fn store_rollout(store: &Store, imported: Imported, copies: &mut Copies) -> Resu
             seconds: 0.0,
         };
         store.observe(&rollout, &log)?;
-        store.put(ROLLOUT, &rollout, &record)?;
+        store.put(IMPORTED, &rollout, &record)?;
     }
     let member = MemberRecord { prepared: prepared_key, rollout: rollout.clone() };
     let member_key = key(MEMBER, &member)?;
@@ -194,7 +194,7 @@ mod tests {
             }
             let ImportSummary { rollouts, known, .. } = bench.import();
             assert_eq!((rollouts.len(), known), expect);
-            assert_eq!(bench.store.keys(ROLLOUT).unwrap().len(), rollouts.len());
+            assert_eq!(bench.store.keys(IMPORTED).unwrap().len(), rollouts.len());
         };
         check(&[("t__b", "ls"), ("t__d", "pwd")], (2, 0));
         // The number of each is another one now.

@@ -40,7 +40,7 @@ pub async fn judge_store(
     texts: &PromptSet,
     drain: &CancellationToken,
 ) -> Result<JudgingReport, StoreError> {
-    let keys = store.keys(ROLLOUT)?;
+    let keys = store.latest(ROLLOUT)?;
     let work = stream::iter(keys).map(|key| async move {
         let done = one(store, models, texts, &key, drain).await;
         if let Err(JudgeError::Ask(AskError::Call(error))) = &done

@@ -17,8 +17,8 @@ use crate::rollout::{FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{Act, Condition, Foreign, HashedTask, Target, TrialError, TrialRunner};
 
-/// Bump when the same directory would be prepared differently.
-pub const PREPARED: Stage = Stage { name: "prepared", version: 2 };
+/// What rollouts say of their task. Its key is a hash of its content.
+pub const PREPARED: Stage = Stage::given("prepared");
 
 /// A prepared task as it is read back with its rollouts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

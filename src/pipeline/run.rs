@@ -28,7 +28,7 @@ use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{EngineOnDemand, Slots, TrialRunner};
 
 /// The points of the plan. They are committed so that an audit knows what was requested.
-pub(super) const BLUEPRINT: Stage = Stage { name: "blueprint", version: 1 };
+pub(super) const BLUEPRINT: Stage = Stage::given("blueprint");
 
 /// Consecutive units that may fail because no engine answers before the run stops. Each of them has been retried.
 const ENGINE_GONE_AFTER: u32 = 3;

@@ -24,10 +24,10 @@ use crate::screen::{Extent, Material, Only, SCREEN, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, TrialRunner};
 
-/// Bump when the same blueprint and recipe would give another draft.
-pub const DRAFT: Stage = Stage { name: "draft", version: 1 };
+/// The tasks that authors wrote.
+pub const DRAFT: Stage = Stage::computed("draft");
 /// The commit of a whole unit; readers find all its records by it.
-pub const UNIT: Stage = Stage { name: "unit", version: 1 };
+pub const UNIT: Stage = Stage::given("unit");
 
 /// Result of a blueprint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -232,7 +232,6 @@ pub async fn certify(
         "suite": assets.suite,
         "rigor": rigor,
         "blind": blind.map(blind_identity),
-        "tool": env!("CARGO_PKG_VERSION"),
     });
     let key = key(SCREEN, &input)?;
     let certificate = match runner.store.get::<Certificate>(SCREEN, &key)? {

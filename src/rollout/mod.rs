@@ -19,7 +19,7 @@ pub use attempt::{AgentConfig, FurtherStep, Overflow, PreparedTask, attempt};
 pub use evaluation::{Evaluated, Evaluation, RoundPlan, Slot};
 pub use forensics::Forensics;
 pub use fork::{Fork, fork};
-pub use record::{ROLLOUT, RolloutError, RolloutLog, read_record, read_rollout, rollout_id};
+pub use record::{IMPORTED, ROLLOUT, RolloutError, RolloutLog, read_record, read_rollout, rollout_id};
 pub use reference::reference;
 pub use scripted::{FinishedEpisode, ScriptedConfig, rollout, run_script, run_scripted_episode};
 pub use texts::Texts;

@@ -8,8 +8,10 @@ use crate::model::{Check, Key, Rollout, Shown, TaskMetadata, TrajectoryRecord};
 use crate::store::{ReadStore, Stage, StoreError};
 use crate::verify::{NoVerdict, TrialError, VerifierLog};
 
-/// Bump when the same attempt would run differently or see different messages.
-pub const ROLLOUT: Stage = Stage { name: "rollout", version: 4 };
+/// Attempts that termsmith runs.
+pub const ROLLOUT: Stage = Stage::computed("rollout");
+/// Attempts that were imported. They lie beside the others.
+pub const IMPORTED: Stage = Stage::given("rollout");
 
 /// Observations of a rollout. Written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,15 +9,15 @@ use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::VerifierLog;
 
 /// The first messages of a rollout.
-const OPENING: Stage = Stage { name: "opening", version: 1 };
+const OPENING: Stage = Stage::computed("opening");
 /// One turn of a rollout.
-const STEP: Stage = Stage { name: "step", version: 1 };
+const STEP: Stage = Stage::computed("step");
 /// A handoff of a rollout.
-const HANDOFF: Stage = Stage { name: "handoff", version: 1 };
+const HANDOFF: Stage = Stage::computed("handoff");
 /// The screen when a handoff began.
-const SCREEN: Stage = Stage { name: "screen", version: 1 };
+const SCREEN: Stage = Stage::computed("screen");
 /// The end of a round of a rollout.
-const ROUND: Stage = Stage { name: "round", version: 1 };
+const ROUND: Stage = Stage::computed("round");
 
 /// Observations at the end of a round. Written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

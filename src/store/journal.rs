@@ -1,5 +1,6 @@
 //! Reads and writes content-addressed records.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,10 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::run_dir::check_run;
-use super::{RunDir, StoreError};
-use crate::folder::read_file;
+use super::run_dir::{builds_of, check_run};
+use super::stage::{LONGEST_BUILD, Origin};
+use super::{RunDir, Stage, StoreError, build_id};
+use crate::folder::{read_file, read_start};
 use crate::model::{File, Key, canonical_json};
 
 /// Folder of notes about work that has begun and is not committed.
@@ -18,25 +20,8 @@ const NOTES: &str = "begun";
 /// Maximum bytes of a record. The longest records contain an imported rollout, whose file has at
 /// most half of this.
 const LARGEST_RECORD: u64 = 512 << 20;
-
-/// A pipeline stage. Raise `version` whenever the same input would give another result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stage {
-    pub name: &'static str,
-    pub version: u32,
-}
-
-/// The key of a stage's result for `input`: BLAKE3 over stage name, stage version and canonical
-/// input.
-pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
-    let input = canonical_json(input).map_err(StoreError::Encode)?;
-    let mut hasher = blake3::Hasher::new();
-    for part in [stage.name, &stage.version.to_string(), &input] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    Ok(Key::of(&hasher.finalize()))
-}
+/// How the record of a computed result begins.
+const BUILD_BEFORE: &str = "{\"build\":\"";
 
 /// The records of one run folder, for reading. It needs no lock, because committed records never
 /// change. So a run can be read while another process writes it.
@@ -61,21 +46,26 @@ impl Deref for Store {
     }
 }
 
+/// Orders the results of several builds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Recency {
+    is_own: bool,
+    /// Place among the builds that wrote to the folder.
+    place: Option<usize>,
+    build: String,
+}
+
 #[derive(Serialize)]
 struct RecordOut<'a, T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build: Option<&'a str>,
     stage: &'a str,
-    version: u32,
     value: &'a T,
 }
 
 #[derive(Deserialize)]
 struct RecordIn<T> {
     value: T,
-}
-
-#[derive(Deserialize)]
-struct VersionIn {
-    version: u32,
 }
 
 impl ReadStore {
@@ -96,10 +86,48 @@ impl ReadStore {
         Ok(read::<RecordIn<T>>(&path)?.map(|record| record.value))
     }
 
-    /// The version of the stage that wrote the result at `key`. `None` if there is no result.
-    pub fn version(&self, stage: Stage, key: &Key) -> Result<Option<u32>, StoreError> {
+    /// The build that computed the result at `key`. `None` for a record that is missing or given.
+    pub fn build(&self, stage: Stage, key: &Key) -> Result<Option<String>, StoreError> {
         let path = self.root.join(record_path("store", Some(stage.name), key));
-        Ok(read::<VersionIn>(&path)?.map(|record| record.version))
+        // The fields of records are in the order of their names.
+        let start = read_start(&path, (BUILD_BEFORE.len() + LONGEST_BUILD) as u64)?.unwrap_or_default();
+        let named = start.strip_prefix(BUILD_BEFORE.as_bytes()).unwrap_or_default();
+        let name = named.split(|byte| *byte == b'"').next().unwrap_or_default();
+        Ok(String::from_utf8(name.to_vec()).ok().filter(|name| !name.is_empty()))
+    }
+
+    /// The keys of a stage, of the results of several builds for one input only that of the latest
+    /// build.
+    pub fn latest(&self, stage: Stage) -> Result<Vec<Key>, StoreError> {
+        let mut keys = self.keys(stage)?;
+        self.keep_latest(stage, &mut keys)?;
+        Ok(keys)
+    }
+
+    /// Leaves the key of the latest build where several of `keys` are of one input.
+    pub fn keep_latest(&self, stage: Stage, keys: &mut Vec<Key>) -> Result<(), StoreError> {
+        keys.sort();
+        keys.dedup();
+        let is_unique = |pair: &[Key]| pair[0].asked() != pair[1].asked();
+        if keys.windows(2).all(is_unique) {
+            return Ok(());
+        }
+        let mut ranked = Vec::with_capacity(keys.len());
+        for key in keys.drain(..) {
+            ranked.push((key.asked().to_owned(), Reverse(self.recency(stage, &key)?), key));
+        }
+        ranked.sort();
+        ranked.dedup_by(|one, other| one.0 == other.0);
+        keys.extend(ranked.into_iter().map(|(_, _, key)| key));
+        Ok(())
+    }
+
+    /// How late the build is that computed a result: this build is the latest one, then come those
+    /// that wrote to the folder, the last one first.
+    pub fn recency(&self, stage: Stage, key: &Key) -> Result<Recency, StoreError> {
+        let build = self.build(stage, key)?.unwrap_or_default();
+        let place = builds_of(&self.root)?.iter().position(|name| *name == build);
+        Ok(Recency { is_own: build == build_id(), place, build })
     }
 
     /// The observations of the execution with key `key`. `None` if there are none.
@@ -151,7 +179,11 @@ impl Store {
 
     /// Commits a result.
     pub fn put<T: Serialize>(&self, stage: Stage, key: &Key, value: &T) -> Result<(), StoreError> {
-        let record = RecordOut { stage: stage.name, version: stage.version, value };
+        let build = match stage.origin {
+            Origin::Computed => Some(build_id()),
+            Origin::Given => None,
+        };
+        let record = RecordOut { build, stage: stage.name, value };
         let text = canonical_json(&record).map_err(StoreError::Encode)?;
         self.dir.publish_file(&record_path("store", Some(stage.name), key), &File::text(text + "\n"))?;
         Ok(())

@@ -1,7 +1,7 @@
 //! The store: records of finished work. Work with a record is never repeated.
 //!
 //! - `store/<stage>/<2 hex>/<key>.json` are results. They depend only on specs, templates, seed and
-//!   version of termsmith.
+//!   build.
 //! - `observed/<2 hex>/<key>.json` are outputs of executions, under the same keys. They are written
 //!   before the record.
 //! - `begun/<key>.json` are notes about work that has begun and is not committed.
@@ -17,11 +17,13 @@ mod error;
 mod journal;
 mod lock;
 mod run_dir;
+mod stage;
 #[cfg(test)]
 mod tests;
 
 pub use atomic::{FileChange, parent_of, publish_file, publish_tree, remove_published};
 pub(crate) use atomic::{create_folder, replace_folder, sync_folder};
 pub use error::StoreError;
-pub use journal::{ReadStore, Stage, Store, key};
+pub use journal::{ReadStore, Recency, Store};
 pub use run_dir::{RUN_FORMAT, RunDir, RunInfo};
+pub use stage::{BUILD_VARIABLE, Stage, build_id, key};

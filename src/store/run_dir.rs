@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::atomic::note_file;
 use super::lock::RunLock;
-use super::{FileChange, StoreError, publish_file, publish_tree, remove_published};
+use super::{FileChange, StoreError, build_id, publish_file, publish_tree, remove_published};
 use crate::folder::{Fault, WalkError, read_file};
 use crate::model::{File, FileTree};
 
@@ -27,6 +27,9 @@ pub struct RunInfo {
     pub format: u32,
     /// Version of the termsmith that created the folder.
     pub tool: String,
+    /// The builds that wrote to it, the last one at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<String>,
 }
 
 /// A run folder that is open for writing. While this value exists, no other termsmith writes there.
@@ -47,12 +50,22 @@ impl RunDir {
             check_unused(root)?;
         }
         let dir = Self::lock(root)?;
-        if info.is_none() {
-            let info = RunInfo { format: RUN_FORMAT, tool: env!("CARGO_PKG_VERSION").to_owned() };
-            let text = serde_json::to_string(&info).map_err(StoreError::Encode)?;
-            publish_file(&dir.scratch(), &root.join("run.json"), &File::text(text + "\n"))?;
-        }
+        let new =
+            || RunInfo { format: RUN_FORMAT, tool: env!("CARGO_PKG_VERSION").to_owned(), builds: Vec::new() };
+        dir.sign(info.unwrap_or_else(new))?;
         Ok(dir)
+    }
+
+    /// Notes that this build writes to the folder.
+    fn sign(&self, mut info: RunInfo) -> Result<(), StoreError> {
+        if info.builds.last().is_some_and(|last| last == build_id()) {
+            return Ok(());
+        }
+        info.builds.retain(|build| build != build_id());
+        info.builds.push(build_id().to_owned());
+        let text = serde_json::to_string(&info).map_err(StoreError::Encode)?;
+        self.publish_file("run.json", &File::text(text + "\n"))?;
+        Ok(())
     }
 
     /// Like [`open`](Self::open), but the run folder must exist.
@@ -139,6 +152,11 @@ pub(super) fn check_run(root: &Path) -> Result<(), StoreError> {
         Some(_) => Ok(()),
         None => Err(StoreError::NotARun { path: root.to_owned() }),
     }
+}
+
+/// The builds that wrote to a run folder, the last one at the end.
+pub(super) fn builds_of(root: &Path) -> Result<Vec<String>, StoreError> {
+    Ok(read_info(root)?.map_or_else(Vec::new, |info| info.builds))
 }
 
 /// Returns an error if `root`, which is no run folder, contains other people's folders: derived

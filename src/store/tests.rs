@@ -1,10 +1,12 @@
 use std::fs;
 use std::path::Path;
 
+use super::run_dir::builds_of;
+use super::stage::key_of;
 use super::*;
 use crate::model::{File, FileTree, Key, RelPath};
 
-const NUMBERS: Stage = Stage { name: "numbers", version: 1 };
+const NUMBERS: Stage = Stage::computed("numbers");
 
 fn open(root: &Path) -> Store {
     Store::new(RunDir::open(root).unwrap())
@@ -30,6 +32,63 @@ fn records_and_observations_come_back() {
     store.forget(&first).unwrap();
     assert_eq!(store.notes::<String>().unwrap(), [(second.clone(), Some("begun".to_owned()))]);
     assert_eq!(store.notes::<u32>().unwrap(), [(second, None)]);
+}
+
+/// Writes a result of another build.
+fn put_by(store: &Store, build: &str, input: u32) -> Key {
+    let key = key_of(build, NUMBERS, &input).unwrap();
+    let text = format!("{{\"build\":\"{build}\",\"stage\":\"numbers\",\"value\":1}}\n");
+    let path = format!("store/numbers/{}/{key}.json", &key.as_str()[..2]);
+    store.dir().publish_file(&path, &File::text(text)).unwrap();
+    key
+}
+
+#[test]
+fn of_the_results_for_one_input_the_latest_counts() {
+    // Each row: the builds that made a result, those that wrote to the folder in this order, and the
+    // build whose result counts.
+    let check = |made: &[&str], wrote: &[&str], expect: &str| {
+        let root = tempfile::tempdir().unwrap();
+        let store = open(root.path());
+        let own = build_id();
+        let named = |build: &str| if build == "own" { own.to_owned() } else { build.to_owned() };
+        let info = RunInfo {
+            format: RUN_FORMAT,
+            tool: String::new(),
+            builds: wrote.iter().map(|build| named(build)).collect(),
+        };
+        fs::write(root.path().join("run.json"), serde_json::to_string(&info).unwrap()).unwrap();
+        for build in made {
+            let key = put_by(&store, &named(build), 1);
+            assert_eq!(store.get::<u32>(NUMBERS, &key).unwrap(), Some(1));
+            assert_eq!(store.build(NUMBERS, &key).unwrap(), Some(named(build)));
+        }
+        let other = put_by(&store, "x", 2);
+        let mut expect = vec![key_of(&named(expect), NUMBERS, &1).unwrap(), other];
+        expect.sort();
+        assert_eq!(store.latest(NUMBERS).unwrap(), expect, "{made:?}, {wrote:?}");
+    };
+    check(&["a"], &["a", "own"], "a");
+    check(&["a", "own"], &["own", "a"], "own");
+    check(&["a", "b"], &["a", "b"], "b");
+    check(&["a", "b"], &["b", "a", "own"], "a");
+    check(&["b", "c"], &["b"], "b");
+    // Merged from elsewhere.
+    check(&["b", "c"], &[], "c");
+}
+
+#[test]
+fn a_run_folder_lists_the_builds_that_wrote_to_it() {
+    let root = tempfile::tempdir().unwrap();
+    let check = |before: &str, expect: &[&str]| {
+        fs::write(root.path().join("run.json"), before).unwrap();
+        drop(open(root.path()));
+        let builds: Vec<_> = expect.iter().map(|build| build.replace("own", build_id())).collect();
+        assert_eq!(builds_of(root.path()).unwrap(), builds, "{before}");
+    };
+    check(r#"{"format":1,"tool":"0"}"#, &["own"]);
+    check(r#"{"format":1,"tool":"0","builds":["a"]}"#, &["a", "own"]);
+    check(&format!(r#"{{"format":1,"tool":"0","builds":["{}","a"]}}"#, build_id()), &["a", "own"]);
 }
 
 #[test]
@@ -85,15 +144,15 @@ fn entries_that_are_no_files_are_refused() {
 }
 
 #[test]
-fn keys_depend_on_stage_version_and_value_and_not_on_field_order() {
+fn keys_depend_on_stage_and_value_and_not_on_field_order() {
     let base = key(NUMBERS, &serde_json::json!({ "a": 1, "b": [true, null] })).unwrap();
     let same =
         key(NUMBERS, &serde_json::from_str::<serde_json::Value>(r#"{"b":[true,null],"a":1}"#).unwrap())
             .unwrap();
     assert_eq!(base, same);
     for (stage, value) in [
-        (Stage { version: 2, ..NUMBERS }, serde_json::json!({ "a": 1, "b": [true, null] })),
-        (Stage { name: "other", ..NUMBERS }, serde_json::json!({ "a": 1, "b": [true, null] })),
+        (Stage::computed("other"), serde_json::json!({ "a": 1, "b": [true, null] })),
+        (Stage::given("numbers"), serde_json::json!({ "a": 1, "b": [true, null] })),
         (NUMBERS, serde_json::json!({ "a": 2, "b": [true, null] })),
     ] {
         assert_ne!(key(stage, &value).unwrap(), base);

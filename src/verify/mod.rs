@@ -49,7 +49,7 @@ pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
 pub use room::VerifierLog;
-pub use runner::{BuildRecord, EngineOnDemand, TrialError, TrialRecord, TrialRunner};
+pub use runner::{BuildRecord, EngineOnDemand, TRIAL, TrialError, TrialRecord, TrialRunner};
 pub use slots::{SlotPermit, Slots};
 pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
 pub use target::{Images, Judged, JudgedSteps, Keep, Step, Target, TrialContext, prepared, ready};

@@ -21,9 +21,9 @@ use crate::model::{Blame, Judging, Key, ShellOutcome, Verdict};
 use crate::sandbox::{ENGINES, Engine, EngineEntry, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
-/// Bump when a trial of the same task and action could have another result.
-const TRIAL: Stage = Stage { name: "trial", version: 4 };
-const BUILD: Stage = Stage { name: "build", version: 1 };
+/// Committed trials.
+pub const TRIAL: Stage = Stage::computed("trial");
+const BUILD: Stage = Stage::computed("build");
 /// Bytes of a build log that are kept: its end names the fault, its beginning names packages.
 const LOG_TAIL: usize = 2_000;
 

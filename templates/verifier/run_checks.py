@@ -8,6 +8,7 @@ neither the environment, nor the working directory, nor a `.pth` file of the ima
 editable install of `/app` leaves such a file, and `/app` contains the solver's files.)
 """
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -18,6 +19,8 @@ import site
 import sys
 import tempfile
 import time
+import traceback
+import types
 
 TESTS = pathlib.Path(__file__).resolve().parent
 LOGS = pathlib.Path("/logs/verifier")
@@ -59,9 +62,50 @@ class Collector:
             result.update(passed=False, message=_message(report))
 
 
+def _run_without_pytest():
+    """The results up to the first failure and pytest's status, or None if only pytest can run these tests, e.g. with fixtures.
+
+    Loading pytest takes most of the processor time of most tests, and a screening runs them a hundred times."""
+    name = "test_outputs"
+    spec = importlib.util.spec_from_file_location(name, TESTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception:
+        # pytest says what is wrong.
+        del sys.modules[name]
+        return None
+    checks = {id: check for id, check in vars(module).items() if id.startswith("test")}
+    special = [id for id in vars(module) if id.startswith(("Test", "setup", "teardown", "pytest"))]
+    plain = all(type(check) is types.FunctionType and not check.__code__.co_argcount for check in checks.values())
+    if "pytest" in sys.modules or special or not checks or not plain:
+        del sys.modules[name]
+        return None
+    results = {id: {"id": id, "passed": False, "message": NOT_RUN} for id in checks}
+    for id in sorted(checks, key=lambda id: id not in LIKELY):
+        try:
+            checks[id]()
+        except KeyboardInterrupt:
+            raise
+        # A check can raise anything, e.g. the exception of a skipped test.
+        except BaseException as error:
+            if "pytest" in sys.modules and isinstance(error, sys.modules["pytest"].exit.Exception):
+                # `subject.py` ends the run: the relay is broken.
+                return results, error.returncode
+            traceback.print_exc(file=sys.stdout)
+            results[id]["message"] = _bounded("".join(traceback.format_exception_only(error)).rstrip())
+            break
+        results[id].update(passed=True, message="")
+    return results, int(any(not result["passed"] for result in results.values()))
+
+
 def _message(report):
     crash = getattr(report.longrepr, "reprcrash", None)
-    text = crash.message if crash else str(report.longrepr)
+    return _bounded(crash.message if crash else str(report.longrepr))
+
+
+def _bounded(text):
     # The copy has another name in each run. Messages name files as the solver knows them, e.g.
     # `/app/report.csv`.
     if (copy := os.environ["SUBJECT_ROOT"]) != "/":
@@ -121,6 +165,16 @@ def _hide_pristine():
     os.environ["SUBJECT_PRISTINE"] = str(hidden)
 
 
+def _run_with_pytest():
+    import pytest
+
+    collector = Collector()
+    options = ["--maxfail=1"] if UNTIL_ONE_FAILS else []
+    options += ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
+    status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
+    return collector.results, status
+
+
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -136,15 +190,10 @@ def main():
     else:
         signal.signal(signal.SIGTERM, _out_of_time)
         os.environ["SUBJECT_ROOT"] = str(beside.take(roots, hidden=[TESTS, LOGS]))
-    import pytest
-
-    collector = Collector()
-    options = ["--maxfail=1"] if UNTIL_ONE_FAILS else []
-    options += ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
-    status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
+    results, status = (_run_without_pytest() if UNTIL_ONE_FAILS else None) or _run_with_pytest()
     # From here on, results must be written completely.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    checks = [result for result in collector.results.values() if not (UNTIL_ONE_FAILS and result["message"] == NOT_RUN)]
+    checks = [result for result in results.values() if not (UNTIL_ONE_FAILS and result["message"] == NOT_RUN)]
     # 0: all passed, 1: some failed. Other statuses are errors of pytest itself, and give no result.
     if int(status) not in (0, 1) or not checks:
         _write("reward.json", json.dumps(_rewards([])) + "\n")

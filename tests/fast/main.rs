@@ -13,6 +13,7 @@ mod bases;
 mod beside;
 mod cli;
 mod export;
+mod first_failure;
 #[path = "../../src/export/fixture.rs"]
 mod fixture;
 mod foreign_files;

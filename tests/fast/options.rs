@@ -4,6 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use termsmith::assets::Assets;
+use termsmith::domain::{Domains, plan};
+use termsmith::harbor::Publication;
+use termsmith::model::{Judging, Rates, Seed, task_digest};
+use termsmith::pipeline::{PipelineAssets, UNIT, UnitRecord, hash_draft};
+use termsmith::screen::SCREEN;
+use termsmith::store::{BUILD_VARIABLE, RunDir, Store, build_id, key};
+use termsmith::verify::TRIAL;
 
 use crate::support::bench::{Bench, Ran, copy};
 
@@ -220,4 +228,64 @@ fn every_certificate_is_looked_at() {
         assert!(line.contains(says), "{line}");
     }
     bench.run(&["verify-certificate", "tasks/c-none", "tasks/b-newer"]).ends(1);
+}
+
+/// A run folder of this build with one finished task, its rollouts, and one trial.
+fn with_a_finished_task(bench: &Bench) {
+    let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
+    let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+    let plan = plan(&assets.domains, &recipes, Seed(0), 1, &Domains::All);
+    let store = Store::new(RunDir::open(&bench.path("made")).unwrap());
+    let blueprint = plan.blueprints.first().unwrap();
+    let hashed = hash_draft(&assets, &store, blueprint, &Publication::default()).unwrap();
+    let certificate = json!({
+        "version": 3, "task": hashed.draft.task.name, "task_digest": task_digest(&hashed.directory),
+        "environment_digest": hashed.environment_digest, "tool": "0", "certified": true, "rigor": "quick",
+        "judging": Judging::default(), "rates": Rates::default(), "clauses": [], "uncovered": [],
+        "rows": [], "checks": [], "reasons": [],
+    });
+    let trial = key(TRIAL, &0).unwrap();
+    store.put(TRIAL, &trial, &0).unwrap();
+    let record = UnitRecord {
+        blueprint: blueprint.clone(),
+        draft: hashed.key,
+        certificate: key(SCREEN, &certificate).unwrap(),
+        rollouts: vec![trial.clone(), trial],
+    };
+    store.put(SCREEN, &record.certificate, &certificate).unwrap();
+    store.put(UNIT, &key(UNIT, &record).unwrap(), &record).unwrap();
+}
+
+#[test]
+fn another_build_reads_a_run_folder_and_says_what_it_computes_again() {
+    let bench = Bench::new();
+    with_inputs(&bench);
+    with_a_finished_task(&bench);
+    let own = build_id();
+    let by = |build: &str, args: &[&str], code: i32, expect: &str| {
+        let mut command = bench.command(args);
+        command.env("DOCKER_HOST", "unix:///nowhere/docker.sock").env(BUILD_VARIABLE, build);
+        let ran = Ran::new(args, &command.output().unwrap()).ends(code);
+        let said = ran.err.lines().find(|line| line.contains("this is build")).unwrap_or_default();
+        assert_eq!(said, expect, "{}", ran.err);
+    };
+    let again =
+        |what: &str| format!("`made` was made by build {own}; this is build other: {what} computed again");
+    let run = ["run", "--out", "made", "--count", "1", "--seed", "0"];
+    by(own, &run, NO_ENGINE, "");
+    by("other", &run, NO_ENGINE, &again("1 task and 2 rollouts are"));
+    by("other", &["run", "--out", "made", "--count", "1", "--seed", "7"], NO_ENGINE, &again("1 trial is"));
+    by("other", &["screen", "task", "--out", "made"], 1, &again("1 trial is"));
+    // What is there is read as before.
+    let read = ["export", "audit", "report"].map(|command| {
+        [own, "other"].map(|build| {
+            let args = [command, "--out", "made"];
+            let output = bench.command(&args).env(BUILD_VARIABLE, build).output().unwrap();
+            Ran::new(&args, &output).ends(0).out
+        })
+    });
+    for [by_own, by_other] in read {
+        assert!(!by_own.is_empty());
+        assert_eq!(by_own, by_other);
+    }
 }
