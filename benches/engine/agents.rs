@@ -20,7 +20,7 @@ use termsmith::pipeline::PipelineAssets;
 use termsmith::rollout::{AgentConfig, Overflow, PreparedTask, attempt};
 use termsmith::sandbox::{Image, LaunchSpec, Network, process_engine};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, HashedTask, Slots, TrialRunner};
+use termsmith::verify::{EngineOnDemand, HashedTask, Slots, TrialRunner, Watcher};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
@@ -209,7 +209,14 @@ async fn episode(
     let dir = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(dir.path())?);
     let (drain, slots) = (CancellationToken::new(), Slots::new(1));
-    let runner = TrialRunner { engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+    let runner = TrialRunner {
+        engine,
+        store: &store,
+        slots: &slots,
+        rank: 0,
+        drain: &drain,
+        watcher: Watcher::default(),
+    };
     let models = Models::new(settings(&endpoint.base_url, steps)?, |_| None, &store, Options::default())?;
     let prepared = PreparedTask {
         further: Vec::new(),

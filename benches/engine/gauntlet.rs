@@ -7,7 +7,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use termsmith::model::{Rigor, Verdict};
 use termsmith::screen::{Extent, Material, Only, screen};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, Images, Slots, TrialRunner, run_trial};
+use termsmith::verify::{
+    Act, Condition, EngineOnDemand, HashedTask, Images, Slots, TrialRunner, Watcher, run_trial,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::BenchContext;
@@ -124,7 +126,14 @@ async fn standard(context: &BenchContext) -> anyhow::Result<f64> {
     let scratch = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(scratch.path())?);
     let (engine, slots, drain) = (EngineOnDemand::default(), Slots::new(PLACES), CancellationToken::new());
-    let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+    let runner = TrialRunner {
+        engine: &engine,
+        store: &store,
+        slots: &slots,
+        rank: 0,
+        drain: &drain,
+        watcher: Watcher::default(),
+    };
     let fixture = &context.fixture;
     let hashed = HashedTask::new(&fixture.draft.task, fixture.environment_digest.clone())?;
     let started = Instant::now();

@@ -51,7 +51,7 @@ impl Examination<'_> {
         let task = self.working.task(self.context)?;
         let hashed = self.context.hashed(&task)?;
         let all = self.working.wrong_of(stage.name());
-        let first = Condition::FirstFailure { likely: &[] };
+        let first = Condition::FirstFailure { likely: &[], known: &[] };
         let trials = all.iter().map(|wrong| self.trial(&hashed, Act::Solve(&wrong.solution.files), first));
         // All are awaited, so that an interrupted run commits the trials in progress.
         let ended: Vec<_> = join_all(trials).await.into_iter().collect::<Result<_, _>>()?;

@@ -11,13 +11,24 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::say;
 use crate::llm::{Models, Tally};
+use crate::model::RowKind;
 use crate::pipeline::Event;
+use crate::verify::TrialStep;
 
 /// Longest time without a printed line: one second below the documented ten.
 const LONGEST_PAUSE: Duration = Duration::from_secs(9);
 
 /// Interval between updates of the bar.
 const REDRAW: Duration = Duration::from_secs(1);
+
+/// Trials that have to be made before their pace says how long the others take.
+const ENOUGH_FOR_A_PACE: usize = 5;
+
+/// The phase after the screening.
+const ROLLOUTS: &str = "rollouts";
+
+/// Characters of a row's name that are shown.
+const LONGEST_ROW: usize = 40;
 
 /// Shows the events of a run.
 pub(super) struct Progress {
@@ -79,6 +90,7 @@ impl Progress {
                 self.line(&format!("removed {containers} containers left behind by an earlier run"));
             }
             Event::Started { .. }
+            | Event::Trial { .. }
             | Event::Finished { .. }
             | Event::Screened { .. }
             | Event::RolledOut { .. }
@@ -149,12 +161,37 @@ struct State {
     models: Option<Arc<Models>>,
     active: BTreeMap<String, Active>,
     stage: Option<&'static str>,
+    trials: Trials,
 }
 
 /// A task in progress.
 struct Active {
     since: Instant,
     phase: &'static str,
+    /// The row of the trial that began last.
+    row: Option<(RowKind, String)>,
+    /// Trials of its screening that have a result.
+    done: usize,
+    /// All trials of its screening, as far as it is known.
+    expected: usize,
+}
+
+impl Active {
+    fn new(since: Instant, phase: &'static str) -> Self {
+        Self { since, phase, row: None, done: 0, expected: 0 }
+    }
+}
+
+/// Trials of all tasks.
+#[derive(Default)]
+struct Trials {
+    /// When the first one began.
+    since: Option<Instant>,
+    /// Those that were made since.
+    made: usize,
+    /// Screenings that have ended, and their trials.
+    screenings: usize,
+    done: usize,
 }
 
 impl State {
@@ -168,18 +205,22 @@ impl State {
             models: None,
             active: BTreeMap::new(),
             stage: None,
+            trials: Trials::default(),
         }
     }
 
     fn apply(&mut self, event: &Event, now: Instant) {
         match event {
             Event::Started { task } => {
-                self.active.insert(task.clone(), Active { since: now, phase: "screening" });
+                self.active.insert(task.clone(), Active::new(now, "screening"));
             }
+            Event::Trial { task, kind, name, step } => self.trial(task, (*kind, name), *step, now),
             Event::Screened { task, certified, .. } => {
                 self.certified += usize::from(*certified);
                 if let Some(active) = self.active.get_mut(task) {
-                    active.phase = "rollouts";
+                    self.trials.screenings += usize::from(active.done > 0);
+                    self.trials.done += active.done;
+                    *active = Active::new(active.since, ROLLOUTS);
                 }
             }
             Event::RolledOut { .. } => self.rollouts += 1,
@@ -190,6 +231,45 @@ impl State {
             Event::Stage { name } => self.stage = Some(name),
             Event::ScriptFailed { .. } | Event::Swept { .. } => {}
         }
+    }
+
+    fn trial(&mut self, task: &str, row: (RowKind, &str), step: TrialStep, now: Instant) {
+        // Trials of a draft that a model is still writing come before its screening.
+        let active = self.active.entry(task.to_owned()).or_insert_with(|| Active::new(now, "writing"));
+        match step {
+            TrialStep::Expected { trials } => active.expected = trials,
+            TrialStep::Recalled => active.done += 1,
+            TrialStep::Began => {
+                self.trials.since.get_or_insert(now);
+                active.row = Some((row.0, row.1.to_owned()));
+            }
+            TrialStep::Ended => {
+                active.done += 1;
+                self.trials.made += 1;
+            }
+        }
+    }
+
+    /// Trials done and expected, and the time that the others take at the pace so far.
+    fn screening(&self, now: Instant) -> Option<String> {
+        let Trials { since, made, screenings, done } = self.trials;
+        let known = || self.active.values().filter(|active| active.expected > 0);
+        let (started, of_started) = known().fold((screenings, done), |(count, sum), active| {
+            (count + 1, sum + active.expected.max(active.done))
+        });
+        let done = done + known().map(|active| active.done).sum::<usize>();
+        let screened = self.active.values().filter(|active| active.phase == ROLLOUTS).count();
+        let waiting = self.total.saturating_sub(self.finished + screened + known().count());
+        let expected = of_started + (of_started * waiting).checked_div(started)?;
+        let left = expected.saturating_sub(done);
+        if left == 0 {
+            return None;
+        }
+        let counts = format!("{done} of about {expected} trials");
+        let Some(since) = since.filter(|_| made >= ENOUGH_FOR_A_PACE) else { return Some(counts) };
+        let pace = now.saturating_duration_since(since) / u32::try_from(made).unwrap_or(u32::MAX);
+        let left = pace * u32::try_from(left).unwrap_or(u32::MAX);
+        Some(format!("{counts}, about {} left", rounded(left)))
     }
 
     /// A line of its own: counts, and the task that has been in progress for longest.
@@ -206,16 +286,35 @@ impl State {
     }
 
     fn in_progress(&self, now: Instant) -> String {
+        let parts = [self.screening(now), Some(self.longest(now)).filter(|text| !text.is_empty())];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+
+    /// The task that has been in progress for longest, and the row that is tried there.
+    fn longest(&self, now: Instant) -> String {
         let longest = self.active.iter().min_by_key(|(_, active)| active.since);
         match (longest, self.stage) {
             (Some((task, active)), _) => {
                 let seconds = now.saturating_duration_since(active.since).as_secs();
                 let count = self.active.len();
-                format!("{count} in progress, longest: {task}, {}, {seconds} s", active.phase)
+                let row = active.row.as_ref().map_or_else(String::new, |(kind, name)| {
+                    let kind = kind.name().replace('_', " ");
+                    format!(", {kind} `{}`", name.chars().take(LONGEST_ROW).collect::<String>())
+                });
+                format!("{count} in progress, longest: {task}, {}{row}, {seconds} s", active.phase)
             }
             (None, Some(stage)) => stage.to_owned(),
             (None, None) => String::new(),
         }
+    }
+}
+
+/// A time in words: nobody needs the seconds of an hour.
+fn rounded(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..90 => format!("{seconds} s"),
+        seconds @ 90..5_400 => format!("{} min", (seconds + 30) / 60),
+        seconds => format!("{:.1} h", seconds as f64 / 3_600.0),
     }
 }
 
@@ -282,6 +381,30 @@ mod tests {
         check(
             &[started("b"), started("a"), rolled_out("b"), finished("b")],
             "working    1 of 3 tasks done, 1 rollouts; 1 in progress, longest: a, screening, 3 s",
+        );
+        let trial = |step| Event::Trial {
+            task: "a".to_owned(),
+            kind: RowKind::TruncatedSolution,
+            name: "1 of 2".to_owned(),
+            step,
+        };
+        let (began, ended) = (trial(TrialStep::Began), trial(TrialStep::Ended));
+        let expected = trial(TrialStep::Expected { trials: 9 });
+        check(
+            &[started("a"), expected.clone(), trial(TrialStep::Recalled), began.clone()],
+            "working    0 of 3 tasks done; 1 of about 27 trials; 1 in progress, longest: a, screening, \
+             truncated solution `1 of 2`, 4 s",
+        );
+        let made = [[began, ended].as_slice(); 5].concat();
+        check(
+            &[[started("a"), expected].as_slice(), &made].concat(),
+            "working    0 of 3 tasks done; 5 of about 27 trials, about 44 s left; 1 in progress, longest: \
+             a, screening, truncated solution `1 of 2`, 12 s",
+        );
+        check(
+            &[[started("a")].as_slice(), &made, &[screened("a"), finished("a"), started("b")]].concat(),
+            "working    1 of 3 tasks done; 5 of about 15 trials, about 26 s left; 1 in progress, longest: \
+             b, screening, 1 s",
         );
         check(
             &[started("a"), finished("a"), Event::Stage { name: "export" }],

@@ -12,6 +12,7 @@ use super::failure::{Failure, Outcome};
 use super::inspect::{clauses, rows};
 use super::interrupt::Interrupts;
 use super::rows::only;
+use super::screen::cost;
 use super::{former, paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
@@ -21,7 +22,7 @@ use crate::model::{Blueprint, Difficulty, FileTree, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, Scope, Upcoming, add_clauses, hash_draft, rehearse};
 use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
-use crate::verify::{EngineOnDemand, Slots, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
 /// Draws of held-out inputs at `--rigor standard`: few, since each costs a trial of two solutions.
 const STANDARD_DRAWS: u32 = 2;
@@ -166,8 +167,14 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     let engine = EngineOnDemand::new(config.engine);
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
-        let runner =
-            TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &interrupts.drain };
+        let runner = TrialRunner {
+            engine: &engine,
+            store: &store,
+            slots: &slots,
+            rank: 0,
+            drain: &interrupts.drain,
+            watcher: Watcher::default(),
+        };
         let mut problems = 0;
         let mut finished = 0;
         let rehearsals = work.iter().map(async |blueprint| {
@@ -251,6 +258,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
             "seed": blueprint.seed,
             "difficulty": blueprint.difficulty,
             "certificate": rehearsal.certificate,
+            "cost": rehearsal.cost,
             "expert_runs": rehearsal.expert_runs,
             "redrawn": rehearsal.redrawn,
             "problems": rehearsal.problems,
@@ -266,6 +274,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
     );
     text.push_str(&rows(&rehearsal.certificate));
     text.push_str(&clauses(&rehearsal.certificate));
+    text.push_str(&cost(&rehearsal.cost));
     for redrawn in &rehearsal.redrawn {
         let mark = if redrawn.failure.is_none() { "ok " } else { "BAD" };
         let share = format!("{} of {} draws", redrawn.passed, redrawn.draws);

@@ -27,7 +27,7 @@ use crate::pipeline::{
 };
 use crate::rollout::{AgentConfig, Overflow, rollout_id};
 use crate::store::{Store, StoreError};
-use crate::verify::{EngineOnDemand, Slots, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
 /// Bytes of a revocation, which names one rollout.
 const LARGEST_REVOCATION: u64 = 64 << 10;
@@ -144,7 +144,14 @@ async fn drive(
     let interrupts = Interrupts::listen()?;
     let engine = EngineOnDemand::new(config.engine);
     let slots = Slots::new(jobs(None) as usize);
-    let runner = TrialRunner { engine: &engine, store, slots: &slots, rank: 0, drain: &interrupts.drain };
+    let runner = TrialRunner {
+        engine: &engine,
+        store,
+        slots: &slots,
+        rank: 0,
+        drain: &interrupts.drain,
+        watcher: Watcher::default(),
+    };
     let (models, solver) = solver(args, &config.assets()?, store, &runner)?;
     let trial = args.limits.trial_seconds.map(Duration::from_secs);
     let judging = match (args.judge, &models) {

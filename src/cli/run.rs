@@ -87,6 +87,10 @@ pub(super) fn run_plan(
     match config.format {
         Format::Json => say::json(&summary::json(&report, started.elapsed()))?,
         Format::Text => {
+            let cost = summary::screening(&report);
+            if !cost.kinds.is_empty() {
+                say::note(format!("screening  {}", cost.lines().join("\n           ")));
+            }
             let style = summary::Style { colour: std::io::stdout().is_terminal() };
             say::styled(&summary::text(&args.out, plan, &report, &audit, started.elapsed(), style))?;
         }

@@ -21,13 +21,13 @@ use super::rows::{only, row};
 use super::seen::{WithSeen, below};
 use super::{former, models, open, paths, say};
 use crate::folder::{LARGEST_TEXT, read_file};
-use crate::model::{Certificate, Clauses, File, RowKind, Timings};
+use crate::model::{Certificate, Clauses, File, RowKind, ScreeningCost, Timings};
 use crate::pipeline::{
     ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, Stop, Upcoming, VerifierMode,
 };
 use crate::screen::{Extent, Only, Screening};
 use crate::store::publish_file;
-use crate::verify::{EngineOnDemand, Slots, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
 const MIB: u64 = 1 << 20;
 
@@ -122,8 +122,14 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
         args.as_harbor.map_or(VerifierMode::AsDeclared, |mode| VerifierMode::AsHarbor(mode.into()));
     let collected = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
-        let runner =
-            TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &interrupts.drain };
+        let runner = TrialRunner {
+            engine: &engine,
+            store: &store,
+            slots: &slots,
+            rank: 0,
+            drain: &interrupts.drain,
+            watcher: Watcher::default(),
+        };
         let model = screening_models(config, args, &store, &interrupts.drain)?;
         let clauses = if args.clauses { ClauseAuthor::Model } else { ClauseAuthor::Task };
         let models = model.as_ref().map(|model| ModelRows { model, clauses });
@@ -403,12 +409,23 @@ fn page(screening: &Screening) -> String {
         );
     }
     text.push_str(&took(&screening.timings));
+    text.push_str(&cost(&screening.timings.cost));
     text.push_str(&clauses(certificate));
     for reason in &certificate.reasons {
         let _ = writeln!(text, "  → {}:{}: {}", reason.kind.name(), reason.name, reason.message);
         let _ = writeln!(text, "    {}: {}", reason.part.path(), reason.ask);
     }
     text
+}
+
+/// What the trials cost; nothing if there was none.
+pub(super) fn cost(cost: &ScreeningCost) -> String {
+    if cost.kinds.is_empty() {
+        return String::new();
+    }
+    let lines = cost.lines();
+    let labels = std::iter::once("cost of screening").chain(std::iter::repeat(""));
+    lines.iter().zip(labels).map(|(line, label)| format!("    {label:<23} {line}\n")).collect()
 }
 
 /// Time and memory of the reference, compared with the limits of a solver.

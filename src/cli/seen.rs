@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::model::{Certificate, Row, RowKind, RowTiming, ShellOutcome, Timings, TrialSeen};
+use crate::model::{Certificate, Row, RowKind, RowTiming, ScreeningCost, ShellOutcome, Timings, TrialSeen};
 
 /// Lines of a failed build's log that are shown below its row.
 const MAX_LOG_LINES: usize = 4;
@@ -14,6 +14,7 @@ const MAX_LOG_LINES: usize = 4;
 pub(super) struct WithSeen<'a> {
     #[serde(flatten)]
     certificate: &'a Certificate,
+    cost: &'a ScreeningCost,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     seen: Vec<OfRow<'a>>,
 }
@@ -33,7 +34,7 @@ impl<'a> WithSeen<'a> {
             let RowTiming { kind, name, act_seconds, seen, .. } = row;
             Some(OfRow { kind: *kind, name, act_seconds: *act_seconds, seen: seen.as_ref()? })
         };
-        Self { certificate, seen: timings.rows.iter().filter_map(of_row).collect() }
+        Self { certificate, cost: &timings.cost, seen: timings.rows.iter().filter_map(of_row).collect() }
     }
 }
 
@@ -76,7 +77,7 @@ fn ended(act: ShellOutcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::TaskDigest;
+    use crate::model::{ScreeningCost, TaskDigest};
 
     #[test]
     fn a_failing_row_is_followed_by_what_its_trial_showed() {
@@ -99,6 +100,7 @@ mod tests {
                 task_digest: TaskDigest::parse(format!("sha256:{}", "0".repeat(64))).unwrap(),
                 agent_timeout_sec: 1,
                 memory_mb: 1,
+                cost: ScreeningCost::default(),
                 rows: vec![timing],
             };
             let row = |name: &str| Row {

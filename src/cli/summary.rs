@@ -11,7 +11,7 @@ use super::open;
 use super::printable::printable;
 use crate::audit::Audit;
 use crate::domain::Plan;
-use crate::model::{Blueprint, Outcome, RecipeId, RowKind};
+use crate::model::{Blueprint, Outcome, RecipeId, RowKind, ScreeningCost};
 use crate::pipeline::{Ended, RunReport};
 
 /// Style of the text.
@@ -27,7 +27,7 @@ impl Style {
 }
 
 /// Version of the JSON summary.
-const SUMMARY_VERSION: u32 = 4;
+const SUMMARY_VERSION: u32 = 5;
 
 /// The summary as JSON.
 #[derive(Serialize)]
@@ -46,6 +46,8 @@ pub(super) struct Summary<'a> {
     /// Attempts without a rollout because the recipe's script is wrong, and why, by task.
     script_faults: BTreeMap<&'a str, Vec<(u32, String)>>,
     rows: BTreeMap<&'a str, u64>,
+    /// What the trials of all tasks cost, those of earlier runs included.
+    screening: ScreeningCost,
     seconds: f64,
     peak_memory_bytes: Option<u64>,
     interrupted: bool,
@@ -91,6 +93,7 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
             })
             .collect(),
         rows: exported.map(|config| (config.name, config.rows)).collect(),
+        screening: screening(report),
         seconds: took.as_secs_f64(),
         peak_memory_bytes: peak_memory(),
         interrupted: report.interrupted,
@@ -224,6 +227,13 @@ pub(super) fn text(
         }
     }
     text
+}
+
+/// What the trials of all tasks cost.
+pub(super) fn screening(report: &RunReport) -> ScreeningCost {
+    let mut sum = ScreeningCost::default();
+    report.ended.iter().for_each(|ended| sum += &ended.cost);
+    sum
 }
 
 fn left_open(report: &RunReport) -> impl Iterator<Item = &Blueprint> {

@@ -56,7 +56,7 @@ pub use ranges::{MOST_ATTEMPTS, MOST_TOKENS};
 pub use score::{Scores, floored_percent};
 pub use sentences::squeeze;
 pub use task::{Draft, SubjectSpec, Task, WrongSolution};
-pub use timings::{RowTiming, Timings, TrialSeen};
+pub use timings::{RowTiming, ScreeningCost, Timings, TrialCost, TrialSeen};
 pub use trajectory::{
     Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin, Role,
     Rollout, Round, ScriptedFailure, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall, ToolDefinition,

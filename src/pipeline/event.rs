@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::model::Outcome;
+use crate::model::{Outcome, RowKind};
+use crate::verify::TrialStep;
 
 /// A progress event, for people and logs only.
 #[derive(Clone, Debug, Serialize)]
@@ -10,6 +11,8 @@ use crate::model::Outcome;
 pub enum Event {
     /// Work began on a blueprint.
     Started { task: String },
+    /// A step of the screening of a task, at one row of its certificate.
+    Trial { task: String, kind: RowKind, name: String, step: TrialStep },
     /// A draft was screened.
     Screened { task: String, certified: bool, rows: usize, reasons: Vec<String>, seconds: f64 },
     /// A rollout was committed, now or in an earlier run.

@@ -5,10 +5,10 @@ use super::error::Fault;
 use super::event::Event;
 use super::expert_runs::{Branches, ExpertRun, expert_runs};
 use super::redraw::{Redrawn, redraw};
-use super::unit::{HashedDraft, Thoroughness, certify, hash_draft};
+use super::unit::{HashedDraft, Thoroughness, certify, hash_draft, screening_cost};
 use crate::harbor::Publication;
 use crate::lint::lint_draft;
-use crate::model::{Blueprint, Certificate, Rigor, RowKind, Screened};
+use crate::model::{Blueprint, Certificate, Rigor, RowKind, Screened, ScreeningCost};
 use crate::screen::{Extent, Material, Only, screen};
 use crate::verify::{HashedTask, TrialRunner};
 
@@ -16,6 +16,8 @@ use crate::verify::{HashedTask, TrialRunner};
 #[derive(Debug)]
 pub struct Rehearsal {
     pub certificate: Certificate,
+    /// What its trials cost.
+    pub cost: ScreeningCost,
     pub expert_runs: Vec<ExpertRun>,
     /// The correct solutions on other draws of the tests' random inputs.
     pub redrawn: Vec<Redrawn>,
@@ -46,9 +48,9 @@ pub async fn rehearse(
 ) -> Result<Rehearsal, Fault> {
     let hashed_draft = hash_draft(assets, runner.store, blueprint, &Publication::default())?;
     let hashed = HashedTask::new(&hashed_draft.draft.task, hashed_draft.environment_digest.clone())?;
-    let certificate = match scope {
+    let (certificate, cost) = match scope {
         Scope::All => {
-            certify(
+            let (key, certificate) = certify(
                 runner,
                 assets,
                 &hashed_draft,
@@ -56,8 +58,8 @@ pub async fn rehearse(
                 Thoroughness { rigor, blind: None },
                 &|_: Event| {},
             )
-            .await?
-            .1
+            .await?;
+            (certificate, screening_cost(runner.store, &key)?)
         }
         Scope::Rows(only) => some_rows(runner, assets, &hashed_draft, &hashed, rigor, only).await?,
         Scope::Expert => {
@@ -74,6 +76,7 @@ pub async fn rehearse(
         expert_runs: Vec::new(),
         redrawn,
         certificate,
+        cost,
     };
     for redrawn in &rehearsal.redrawn {
         if let Some(failure) = &redrawn.failure {
@@ -102,10 +105,10 @@ async fn some_rows(
     hashed: &HashedTask<'_>,
     rigor: Rigor,
     only: &Only,
-) -> Result<Certificate, Fault> {
+) -> Result<(Certificate, ScreeningCost), Fault> {
     let draft = &hashed_draft.draft;
     let findings = lint_draft(&assets.rules, &hashed_draft.directory, draft);
     let material = Material::of_draft(draft, hashed, &hashed_draft.directory);
     let screening = screen(runner, &assets.suite, &material, &findings, Extent::of(rigor), only).await?;
-    Ok(screening.certificate)
+    Ok((screening.certificate, screening.timings.cost))
 }

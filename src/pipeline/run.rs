@@ -25,7 +25,7 @@ use crate::model::{Blueprint, Key};
 use crate::rollout::rollout_id;
 use crate::sandbox::EngineError;
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{EngineOnDemand, Slots, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
 /// The points of the plan. They are committed so that an audit knows what was requested.
 pub(super) const BLUEPRINT: Stage = Stage::given("blueprint");
@@ -81,7 +81,7 @@ pub async fn run(
         }
     }
     let slots = Slots::new(options.slots as usize);
-    let runner = TrialRunner { engine, store, slots: &slots, rank: 0, drain };
+    let runner = TrialRunner { engine, store, slots: &slots, rank: 0, drain, watcher: Watcher::default() };
     let watch = Watch::default();
     let sampling = SamplingOrder::of(&blueprints);
     // Units that wait for a model need no slot meanwhile.
@@ -246,7 +246,8 @@ mod tests {
     use crate::export::fixture;
     use crate::harbor::{DeclaredVerifier, read_task};
     use crate::model::{
-        Actor, AdversaryView, Arm, Certificate, ModelActor, Rigor, Rollout, Seed, TaskMetadata, task_digest,
+        Actor, AdversaryView, Arm, Certificate, ModelActor, Rigor, Rollout, ScreeningCost, Seed,
+        TaskMetadata, task_digest,
     };
     use crate::pipeline::audit_store;
     use crate::pipeline::prepared::{PREPARED, PreparedRecord};
@@ -284,7 +285,14 @@ mod tests {
         };
         let key = key(UNIT, &record).unwrap();
         store.put(UNIT, &key, &record).unwrap();
-        let ended = Ended { key, record, certificate, outcomes: Vec::new(), script_faults: Vec::new() };
+        let ended = Ended {
+            key,
+            record,
+            certificate,
+            cost: ScreeningCost::default(),
+            outcomes: Vec::new(),
+            script_faults: Vec::new(),
+        };
         publish_unit(store, &ended, publication).unwrap();
         ended
     }

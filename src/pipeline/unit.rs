@@ -17,12 +17,12 @@ use crate::harbor::{Publication, add_classes, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
-    TaskAuthor, TrajectoryRecord, environment_digest, task_digest,
+    ScreeningCost, TaskAuthor, Timings, TrajectoryRecord, environment_digest, task_digest,
 };
 use crate::rollout::{PreparedTask, ROLLOUT, RolloutError, ScriptedConfig, rollout};
 use crate::screen::{Extent, Material, Only, SCREEN, screen};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{HashedTask, TrialRunner};
+use crate::verify::{HashedTask, RowName, TrialRunner, TrialStep, Watcher};
 
 /// The tasks that authors wrote.
 pub const DRAFT: Stage = Stage::computed("draft");
@@ -46,6 +46,8 @@ pub struct Ended {
     pub key: Key,
     pub record: UnitRecord,
     pub certificate: Certificate,
+    /// What its trials cost.
+    pub cost: ScreeningCost,
     /// Outcomes of the rollouts, ordered by attempt.
     pub outcomes: Vec<Outcome>,
     /// Attempts that have no rollout because the recipe's script is wrong, with the reason.
@@ -127,6 +129,11 @@ pub async fn unit(
     events: EventSink<'_>,
 ) -> Result<UnitEnd, Fault> {
     let started = Instant::now();
+    let tell = |row: RowName<'_>, step: TrialStep| {
+        let RowName { task, kind, name } = row;
+        events(Event::Trial { task: task.to_owned(), kind, name: name.to_owned(), step });
+    };
+    let runner = &TrialRunner { watcher: Watcher::telling(&tell), ..*runner };
     let hashed_draft = match (&blueprint.author, &options.model) {
         (TaskAuthor::Model, Some(model)) => {
             let writing = Writing::of(runner, assets, model, blueprint, options);
@@ -188,12 +195,13 @@ pub async fn unit(
         rollouts: rollouts.iter().map(|(key, _)| key.clone()).collect(),
     };
     let outcomes = rollouts.into_iter().map(|(_, outcome)| outcome).collect();
+    let cost = screening_cost(runner.store, &record.certificate)?;
     let key = key(UNIT, &record)?;
     if runner.store.get::<UnitRecord>(UNIT, &key)?.is_none() {
         runner.store.put(UNIT, &key, &record)?;
     }
     events(Event::Finished { task, seconds: started.elapsed().as_secs_f64() });
-    Ok(UnitEnd::Ended(Box::new(Ended { key, record, certificate, outcomes, script_faults })))
+    Ok(UnitEnd::Ended(Box::new(Ended { key, record, certificate, cost, outcomes, script_faults })))
 }
 
 /// What a certificate is based on.
@@ -262,6 +270,11 @@ pub async fn certify(
         seconds: started.elapsed().as_secs_f64(),
     });
     Ok((key, certificate))
+}
+
+/// What the trials behind the certificate at `key` cost.
+pub(super) fn screening_cost(store: &Store, key: &Key) -> Result<ScreeningCost, StoreError> {
+    Ok(store.observed::<Timings>(key)?.map(|timings| timings.cost).unwrap_or_default())
 }
 
 fn rollout_outcome(store: &Store, key: &Key) -> Result<Outcome, StoreError> {

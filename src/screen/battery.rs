@@ -3,10 +3,10 @@
 use futures_util::future::join_all;
 
 use super::settle::{GroupVerdict, settle};
-use super::table::{Table, trial_row};
+use super::table::Table;
 use super::target::{Exploit, Only, ScreeningTarget, WatchPlace};
 use crate::lint::attack::Alone;
-use crate::model::{FileTree, Judging, Rigor, Row, RowKind, ShellOutcome, Verdict};
+use crate::model::{CheckClass, CheckId, FileTree, Judging, Rigor, Row, RowKind, ShellOutcome, Verdict};
 use crate::verify::{
     Act, Condition, NOT_APPLICABLE, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge,
 };
@@ -23,15 +23,15 @@ pub(super) async fn attacks(
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let knows = knowledge(target.instruction, target.task.tests());
-    let singly = rigor == Rigor::Full || matches!(only, Only::Rows(_));
-    let wanted = target.attacks.iter().filter(|attack| {
-        only.wants_row(RowKind::Attack, &attack.name) && (attack.alone != Alone::Always || singly)
-    });
-    let Groups { alone, together, apart } = Groups::of(wanted, target.task.judging());
-    let knows = &knows;
-    let singles =
-        join_all(alone.iter().map(|attack| async move { run(runner, target, knows, &[*attack]).await }));
-    let try_together = |group| run(runner, target, knows, group);
+    let Groups { alone, together, apart } = Groups::wanted(target, rigor, only);
+    // An attack that does not score fails one of these: one failure is enough to know.
+    let undone = table.checks.iter().filter(|check| check.class == CheckClass::F2P);
+    let undone: Vec<CheckId> = undone.map(|check| check.id.clone()).collect();
+    let condition = Condition::FirstFailure { likely: &undone, known: &[] };
+    let battery = Battery { runner, target, knows: &knows, condition };
+    let battery = &battery;
+    let singles = join_all(alone.iter().map(|attack| async move { battery.run(&[*attack]).await }));
+    let try_together = |group| battery.run(group);
     let (singles, settled, settled_apart) = tokio::join!(
         singles,
         settle(&together, &try_together, &group_verdict),
@@ -51,6 +51,12 @@ pub(super) async fn attacks(
     Ok(())
 }
 
+/// The number of trials of a task that no attack passes.
+pub(super) fn trials(target: &ScreeningTarget<'_>, rigor: Rigor, only: &Only) -> usize {
+    let Groups { alone, together, apart } = Groups::wanted(target, rigor, only);
+    alone.len() + usize::from(!together.is_empty()) + usize::from(!apart.is_empty())
+}
+
 /// The attacks by the trials that they share.
 #[derive(Debug, PartialEq, Eq)]
 struct Groups<'a> {
@@ -62,6 +68,14 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
+    fn wanted(target: &ScreeningTarget<'a>, rigor: Rigor, only: &Only) -> Self {
+        let singly = rigor == Rigor::Full || matches!(only, Only::Rows(_));
+        let wanted = target.attacks.iter().filter(|attack| {
+            only.wants_row(RowKind::Attack, &attack.name) && (attack.alone != Alone::Always || singly)
+        });
+        Self::of(wanted, target.task.judging())
+    }
+
     fn of(attacks: impl Iterator<Item = &'a Exploit>, judging: Judging) -> Self {
         let mut groups = Self { alone: Vec::new(), together: Vec::new(), apart: Vec::new() };
         for attack in attacks {
@@ -102,18 +116,27 @@ fn group_verdict((record, _): &Tried) -> GroupVerdict {
     }
 }
 
-async fn run(
-    runner: &TrialRunner<'_>,
-    target: &ScreeningTarget<'_>,
-    knows: &FileTree,
-    group: &[&Exploit],
-) -> Result<Tried, TrialError> {
-    let scripts: Vec<_> = group
-        .iter()
-        .map(|attack| NamedScript { name: attack.name.clone(), text: attack.script.clone() })
-        .collect();
-    let act = Act::Attack { scripts: &scripts, knows };
-    target.trial(runner, act, Condition::Ordinary, 0).await
+/// What all trials of attacks share.
+struct Battery<'a> {
+    runner: &'a TrialRunner<'a>,
+    target: &'a ScreeningTarget<'a>,
+    knows: &'a FileTree,
+    condition: Condition<'a>,
+}
+
+impl Battery<'_> {
+    async fn run(&self, group: &[&Exploit]) -> Result<Tried, TrialError> {
+        let scripts: Vec<_> = group
+            .iter()
+            .map(|attack| NamedScript { name: attack.name.clone(), text: attack.script.clone() })
+            .collect();
+        let act = Act::Attack { scripts: &scripts, knows: self.knows };
+        let name = match group {
+            [attack] => attack.name.clone(),
+            _ => format!("{} attacks", group.len()),
+        };
+        self.target.trial(self.runner, (RowKind::Attack, &name), act, self.condition, 0).await
+    }
 }
 
 /// The row of an attack. The reasons that stop attacks in our clean room do not apply to a task that is judged as it declares: its row
@@ -121,7 +144,7 @@ async fn run(
 fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried: &Tried) {
     let verdict = &tried.0.verdict;
     if !verdict.passed() && found_nothing(attack, &tried.0.ended) {
-        table.push_timed(unplanted(attack, verdict), &tried.1);
+        table.push_timed(unplanted(table, attack, verdict), &tried.1);
         return;
     }
     let note = if verdict.passed() {
@@ -139,7 +162,8 @@ fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried
             }
         }
     };
-    table.push_timed(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note), &tried.1);
+    let row = table.trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note);
+    table.push_timed(row, &tried.1);
 }
 
 /// Whether the attack's script had nothing to plant in this container. Nothing that was not planted has been repelled.
@@ -147,9 +171,9 @@ fn found_nothing(attack: &Exploit, ended: &[(String, ShellOutcome)]) -> bool {
     ended.iter().any(|(name, how)| *name == attack.name && *how == ShellOutcome::Exited(NOT_APPLICABLE))
 }
 
-fn unplanted(attack: &Exploit, verdict: &Verdict) -> Row {
+fn unplanted(table: &Table, attack: &Exploit, verdict: &Verdict) -> Row {
     let note = "not applicable: the container has nothing that it needs";
-    Row { counts: false, ..trial_row(RowKind::Attack, &attack.name, verdict, true, note) }
+    Row { counts: false, ..table.trial_row(RowKind::Attack, &attack.name, verdict, true, note) }
 }
 
 #[cfg(test)]
@@ -207,7 +231,11 @@ mod tests {
             let other = ("b".to_owned(), ShellOutcome::Exited(NOT_APPLICABLE));
             let ended: Vec<_> = how.map(|how| ("a".to_owned(), how)).into_iter().chain([other]).collect();
             assert_eq!(found_nothing(&attack, &ended), expect, "{ended:?}");
-            let row = unplanted(&attack, &Verdict::without_checks(crate::model::Outcome::Fail, ""));
+            let row = unplanted(
+                &Table::default(),
+                &attack,
+                &Verdict::without_checks(crate::model::Outcome::Fail, ""),
+            );
             assert_eq!((row.ok, row.counts), (true, false));
         };
         check(Some(ShellOutcome::Exited(NOT_APPLICABLE)), true);

@@ -26,7 +26,7 @@ impl Drawn<'_> {
             kind: RowKind::Clause,
             name: self.name.clone(),
             act: Act::Edit { solution: &self.files, within },
-            condition: Condition::FirstFailure { likely: &self.clause.checks },
+            condition: Condition::FirstFailure { likely: &self.clause.checks, known: &[] },
             repeat: 0,
             expect: Expect::Fail,
             about: format!("a solution that {}, against “{words}”,", self.violation.that),
@@ -38,7 +38,8 @@ impl Drawn<'_> {
 pub(super) fn wrong<'a>(clauses: &'a Clauses, name: &str) -> Condition<'a> {
     let is_named = |clause: &&Clause| clause.wrong.iter().any(|wrong| wrong == name);
     let violated = clauses.clause.iter().find(is_named);
-    Condition::FirstFailure { likely: violated.map_or(&[], |clause| clause.checks.as_slice()) }
+    let likely = violated.map_or(&[] as &[_], |clause| clause.checks.as_slice());
+    Condition::FirstFailure { likely, known: &[] }
 }
 
 /// The violations to execute: all of them, or a sample drawn by the task's identity, so that a run of many tasks covers them.

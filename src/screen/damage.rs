@@ -110,7 +110,7 @@ impl Damaged {
             kind: RowKind::WrongSolution,
             name: damage.name().to_owned(),
             act: Act::Edit { solution, within },
-            condition: Condition::FirstFailure { likely: &[] },
+            condition: Condition::FirstFailure { likely: &[], known: &[] },
             expect: Expect::FailUnlessEqual,
             repeat: 0,
             about: damage.about().to_owned(),

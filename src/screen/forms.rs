@@ -69,7 +69,8 @@ async fn run(
         .map(|variant| NamedScript { name: variant.name.clone(), text: variant.script.clone() })
         .collect();
     let act = Act::Vary { solution, scripts: &scripts };
-    target.trial(runner, act, Condition::Ordinary, 0).await
+    let name = format!("{} forms", group.len());
+    target.trial(runner, (RowKind::Variant, &name), act, Condition::Ordinary, 0).await
 }
 
 /// Accepted if all pass. A verifier that breaks has rejected a variant.

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 
 use super::damage::{Damaged, SERVED};
 use super::leak::leak;
+use super::likely::Places;
 use super::rates::rates;
 use super::soundness;
 use super::table::{Expect, Planned, Table, Unmet};
@@ -19,14 +20,12 @@ use crate::model::{
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
 use crate::verify::{
-    Act, Condition, NOT_APPLICABLE, Outline, TrialError, TrialLog, TrialRunner, well_formed,
+    Act, Condition, KnownState, NOT_APPLICABLE, Outline, TrialError, TrialLog, TrialRunner, well_formed,
 };
 
 /// Certificates.
 pub const SCREEN: Stage = Stage::computed("certificate");
 
-/// Condition of the trials of cuts and mutants, which are to fail. One failed check is enough to know that they do, and half as long to wait for.
-const FAILING: Condition<'static> = Condition::FirstFailure { likely: &[] };
 /// An edit of the reference may take this many times as long as it, since the machine may be busier.
 const EDIT_FACTOR: u32 = 10;
 /// And this long in any case: most references take less than a second, which is no measure.
@@ -90,6 +89,7 @@ pub(super) async fn run(
         task_digest: target.digest.clone(),
         agent_timeout_sec: limits.agent_timeout_sec,
         memory_mb: limits.memory_mb,
+        cost: target.meter.cost(),
         rows: table.timings,
     };
     let certificate = Certificate {
@@ -120,8 +120,10 @@ async fn trials(
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let started = Instant::now();
-    let (record, untouched) = target.trial(runner, Act::Nothing, Condition::Ordinary, 0).await?;
+    let (record, untouched) =
+        target.trial(runner, (RowKind::Untouched, "1"), Act::Nothing, Condition::Ordinary, 0).await?;
     table.untouched(&record.verdict, &untouched, target.task.weights());
+    let first_verdict = record.verdict;
     if table.rejected() {
         return Ok(());
     }
@@ -130,7 +132,7 @@ async fn trials(
         return battery::attacks(runner, target, extent.rigor, only, table).await;
     };
     let planned = soundness::reference(solution, 1);
-    let (record, reference) = target.trial(runner, planned.act, planned.condition, planned.repeat).await?;
+    let (record, reference) = planned.trial(runner, target).await?;
     table.trial(&planned, &record.verdict, &reference, false);
     if table.rejected() {
         return Ok(());
@@ -157,17 +159,30 @@ async fn trials(
         kind: *kind,
         name: name.clone(),
         act: Act::Edit { solution: files, within },
-        condition: FAILING,
+        // One failed check is enough to know that they fail.
+        condition: Condition::FirstFailure { likely: &[], known: &[] },
         expect: Expect::FailUnlessEqual,
         repeat: 0,
         about: about.clone(),
     }));
+    // An edit that leaves the reference's result, or none, needs no tests.
+    let known: Vec<KnownState> = [(&first_verdict, &untouched), (&record.verdict, &reference)]
+        .into_iter()
+        .filter_map(|(verdict, log)| KnownState::of(verdict, log))
+        .collect();
+    for row in &mut planned {
+        if let Condition::FirstFailure { known: states, .. } = &mut row.condition {
+            *states = &known;
+        }
+    }
     let over = |table: &Table| extent.ends == Ends::Rejected && table.rejected();
     // An author who is sent back for a solution that passes need not wait for images that are built anew and halved processors.
     let later: Vec<_> = match extent.ends {
         Ends::Complete => Vec::new(),
         Ends::Rejected => planned.extract_if(.., |row| is_of_correct_work_under_conditions(row)).collect(),
     };
+    let expected = planned.len() + later.len() + others(target, extent, only);
+    target.expect(runner, expected);
     let unsteady = make(runner, target, &planned, &reference, Unsteady::default(), table).await?;
     if over(table) {
         return Ok(());
@@ -200,6 +215,7 @@ async fn trials(
     if only.wants(RowKind::Mutant) {
         let states = States {
             reference: &reference.outline,
+            known: &known,
             reference_meaning: reference.meaning.as_deref(),
             untouched: &untouched.outline,
             unsteady: &unsteady,
@@ -210,6 +226,18 @@ async fn trials(
         mutation(runner, target, solution, extent, deadline, &states, table).await?;
     }
     Ok(())
+}
+
+/// The number of trials after those of correct, partial and wrong solutions, as far as it is known
+/// before.
+fn others(target: &ScreeningTarget<'_>, extent: Extent, only: &Only) -> usize {
+    if extent.rigor == Rigor::Quick && matches!(only, Only::All) {
+        return 0;
+    }
+    let attacks = battery::trials(target, extent.rigor, only);
+    let variants = usize::from(only.wants(RowKind::Variant) && !target.variants.is_empty());
+    let mutants = if only.wants(RowKind::Mutant) { extent.mutants } else { 0 };
+    attacks + variants + mutants
 }
 
 /// The time limit of an edit of the reference. Many loop for ever, and a task may allow an hour.
@@ -240,7 +268,7 @@ async fn make(
     mut unsteady: Unsteady,
     table: &mut Table,
 ) -> Result<Unsteady, TrialError> {
-    let trials = planned.iter().map(|row| target.trial(runner, row.act, row.condition, row.repeat));
+    let trials = planned.iter().map(|row| row.trial(runner, target));
     // All are awaited, so that an interrupted run commits the trials in progress.
     for (row, ended) in planned.iter().zip(join_all(trials).await) {
         let (record, log) = match ended {
@@ -295,6 +323,8 @@ fn partial(
 /// What mutants are compared with.
 struct States<'a> {
     reference: &'a Outline,
+    /// States whose results are known.
+    known: &'a [KnownState],
     reference_meaning: Option<&'a str>,
     untouched: &'a Outline,
     unsteady: &'a Unsteady,
@@ -317,6 +347,7 @@ async fn mutation(
     let all = mutants(solution);
     let chosen: Vec<Mutant> = sample(all, extent.mutants.saturating_mul(MUTANTS_PER_COUNTED), Seed(0));
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let places = Places::of(target.clauses, solution, table);
     let mut left = chosen.as_slice();
     let mut counted = 0;
     while counted < extent.mutants && !left.is_empty() {
@@ -328,9 +359,14 @@ async fn mutation(
         let wanted = if deadline.is_some() { wanted.min(BATCH) } else { wanted };
         let (batch, rest) = left.split_at(wanted.min(left.len()));
         left = rest;
-        let act = |mutant| target.trial(runner, mutant, FAILING, 0);
+        target.expect(runner, wanted);
         let within = states.within;
-        let trials = batch.iter().map(|mutant| act(Act::Edit { solution: &mutant.files, within }));
+        let trials = batch.iter().map(async |mutant| {
+            let act = Act::Edit { solution: &mutant.files, within };
+            let likely = places.likely(&mutant.place);
+            let condition = Condition::FirstFailure { likely: &likely, known: states.known };
+            target.trial(runner, (RowKind::Mutant, &mutant.name()), act, condition, 0).await
+        });
         let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         for (mutant, (record, log)) in batch.iter().zip(ended) {
             counted += usize::from(push_mutant(mutant, &record.verdict, &log, states, table));
@@ -441,6 +477,7 @@ mod tests {
             |outcome, known: &str, meaning: Option<&str>, of_reference: Option<&str>, counts: bool| {
                 let states = States {
                     reference: &reference,
+                    known: &[],
                     reference_meaning: of_reference,
                     untouched: &Outline::new(),
                     unsteady: &Unsteady::default(),

@@ -73,8 +73,9 @@ pub(super) async fn leak(
     let altered = match solution {
         Some(solution) => {
             let act = Act::Solve(&solution);
-            let first_failure = Condition::FirstFailure { likely: &[] };
-            target.trial(runner, act, first_failure, 0).await?.1.outline
+            let first_failure = Condition::FirstFailure { likely: &[], known: &[] };
+            let row = (RowKind::Leak, "layers");
+            target.trial(runner, row, act, first_failure, 0).await?.1.outline
         }
         None => Outline::new(),
     };

@@ -10,6 +10,8 @@ mod damage;
 mod forms;
 mod gauntlet;
 mod leak;
+mod likely;
+mod meter;
 mod rates;
 mod repair;
 mod seen;
@@ -30,6 +32,7 @@ pub(crate) use repair::repair;
 pub use table::Unmet;
 pub use target::{Ends, Exploit, Extent, Only, Watch, WatchPlace};
 
+use meter::Meter;
 use table::Table;
 use target::ScreeningTarget;
 
@@ -95,6 +98,7 @@ pub async fn screen(
         attacks: &suite.attacks,
         watches: &suite.watches,
         findings,
+        meter: Meter::start(),
         instruction,
     };
     // One allocation per task: the future of all its rows is tens of kilobytes.

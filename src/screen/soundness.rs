@@ -117,8 +117,9 @@ pub(super) async fn inputs(
         let is_demanded = match restored(target, solution, &path) {
             Some(files) if !called_input(&path) => {
                 let act = Act::Solve(&files);
-                let likely = Condition::FirstFailure { likely: &[] };
-                fails(&target.trial(runner, act, likely, 0).await?.0.verdict)
+                let likely = Condition::FirstFailure { likely: &[], known: &[] };
+                let row = (RowKind::Inputs, "unmodified");
+                fails(&target.trial(runner, row, act, likely, 0).await?.0.verdict)
             }
             _ => false,
         };

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use crate::model::{
     Check, CheckClass, CheckId, Outcome, Part, RejectReason, Row, RowKind, RowTiming, Verdict,
 };
-use crate::verify::{Act, Condition, Outline, TrialError, TrialLog};
+use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRecord, TrialRunner};
 
 use super::repair::repair;
 use super::seen::seen;
+use super::target::ScreeningTarget;
 
 /// The expected result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,17 @@ pub(super) struct Planned<'a> {
     pub(super) expect: Expect,
     /// The subject of its rejection message.
     pub(super) about: String,
+}
+
+impl Planned<'_> {
+    /// Runs the trial, or reads its record.
+    pub(super) async fn trial(
+        &self,
+        runner: &TrialRunner<'_>,
+        target: &ScreeningTarget<'_>,
+    ) -> Result<(TrialRecord, TrialLog), TrialError> {
+        target.trial(runner, (self.kind, &self.name), self.act, self.condition, self.repeat).await
+    }
 }
 
 /// The rows so far, and the reasons for rejection.

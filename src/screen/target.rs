@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::meter::Meter;
 use crate::lint::Finding;
 use crate::lint::attack::Alone;
 use crate::model::{Clauses, FileTree, Judging, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
-use crate::verify::{Act, Condition, Target, TrialError, TrialLog, TrialRecord, TrialRunner};
+use crate::verify::{
+    Act, Condition, RowName, Target, TrialError, TrialLog, TrialRecord, TrialRunner, TrialStep,
+};
 
 /// One task, with the material of its author and of the templates.
 #[derive(Debug)]
@@ -24,20 +27,26 @@ pub(super) struct ScreeningTarget<'a> {
     pub watches: &'a [Watch],
     /// Findings of the static rules, including attack patterns.
     pub findings: &'a [Finding],
+    pub meter: Meter,
     pub instruction: &'a str,
 }
 
 impl ScreeningTarget<'_> {
-    /// Runs one trial in fresh containers, or reads its record.
+    /// Runs one trial for a row in fresh containers, or reads its record.
     pub(super) async fn trial(
         &self,
         runner: &TrialRunner<'_>,
+        (kind, name): (RowKind, &str),
         act: Act<'_>,
         condition: Condition<'_>,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
+        let row = RowName { task: self.task.name(), kind, name };
+        let runner = TrialRunner { watcher: runner.watcher.of(row), ..*runner };
         // Boxed: the future of a trial is large, and many wait at once.
-        Box::pin(runner.trial(self.task, act, condition, repeat)).await
+        let ended = Box::pin(runner.trial(self.task, act, condition, repeat)).await?;
+        self.meter.add(kind, &ended.1);
+        Ok(ended)
     }
 
     /// Why a condition does not apply to this task, if so.
@@ -58,6 +67,13 @@ impl ScreeningTarget<'_> {
             | Condition::Rebuilt
             | Condition::FirstFailure { .. } => None,
         }
+    }
+
+    /// Says how many trials are to come.
+    pub(super) fn expect(&self, runner: &TrialRunner<'_>, more: usize) {
+        let row = RowName { task: self.task.name(), kind: RowKind::Build, name: "" };
+        let trials = self.meter.cost().total().trials as usize + more;
+        runner.watcher.of(row).tell(TrialStep::Expected { trials });
     }
 }
 

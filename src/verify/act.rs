@@ -144,12 +144,20 @@ pub struct Used {
     /// Peak memory of its container in bytes, page cache included; `None` if the kernel has no high-water mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
+    /// Processor time of its container, as far as the kernel counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_seconds: Option<f64>,
 }
 
 impl Used {
     /// The sum of two actions, one after the other in the same container.
     pub(super) fn and(self, later: Self) -> Self {
-        Self { seconds: self.seconds + later.seconds, peak_memory: self.peak_memory.max(later.peak_memory) }
+        Self {
+            seconds: self.seconds + later.seconds,
+            peak_memory: self.peak_memory.max(later.peak_memory),
+            // The later figure is of the same container.
+            processor_seconds: later.processor_seconds.or(self.processor_seconds),
+        }
     }
 }
 
@@ -161,7 +169,11 @@ pub(super) async fn perform(
 ) -> Result<Acted, SandboxError> {
     let started = Instant::now();
     let mut acted = enact(act, sandbox, context).await?;
-    acted.used = Used { seconds: started.elapsed().as_secs_f64(), peak_memory: sandbox.peak_memory().await };
+    acted.used = Used {
+        seconds: started.elapsed().as_secs_f64(),
+        peak_memory: sandbox.peak_memory().await,
+        processor_seconds: sandbox.processor_time().await.map(|used| used.as_secs_f64()),
+    };
     Ok(acted)
 }
 

@@ -44,6 +44,13 @@ async fn judge_sandbox(
         }
     };
     let CheckedSubject { files, state: SubjectState { hashes, outline, dropped } } = subject;
+    let exact = hashes.as_ref().filter(|_| programs::see_only_roots(&task.subject));
+    let known = exact.and_then(|hashes| context.condition.known(&hashes.exact, &task.checks));
+    if let Some(checks) = known.filter(|_| keep == Keep::Outline) {
+        stopped.destroy().await;
+        let log = VerifierLog { dropped, ..VerifierLog::default() };
+        return Ok(Judged { hashes, outline, log, ..Judged::of(Ok(Verdict::from_checks(checks))) });
+    }
     let files = files.finish().map_err(host_failed)?;
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
     let limits = Limits { storage_mb: context.limits.storage_mb + SUBJECT_MB, ..context.limits.clone() };

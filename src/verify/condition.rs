@@ -1,12 +1,14 @@
 //! Conditions under which the reference of a sound task must pass.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::no_verdict::{NoVerdict, Phase};
+use super::trial::TrialLog;
 use crate::clock::now_ms;
-use crate::model::{CheckId, Limits};
+use crate::model::{CheckId, CheckResult, Limits, Verdict};
 use crate::sandbox::{
     Engine, EngineError, LaunchSpec, Process, ProcessOutcome, ProcessResult, Sandbox, SandboxError,
 };
@@ -31,12 +33,44 @@ pub enum Condition<'a> {
     FirstFailure {
         /// Checks that run before the others, because they are expected to fail. In a trial's key: its record says which check failed first.
         likely: &'a [CheckId],
+        /// States whose results are known. The tests need not run on one of them again.
+        #[serde(skip)]
+        known: &'a [KnownState],
     },
+}
+
+/// A final state and the checks that fail on it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KnownState {
+    /// [`StateHashes::exact`](super::StateHashes::exact).
+    pub exact: String,
+    pub failed: BTreeSet<CheckId>,
+}
+
+impl KnownState {
+    /// The state of a trial whose tests all ran.
+    pub fn of(verdict: &Verdict, log: &TrialLog) -> Option<Self> {
+        let failed = verdict.checks.iter().filter(|check| !check.passed);
+        let failed = failed.map(|check| check.id.clone()).collect();
+        Some(Self { exact: log.state.clone()?, failed })
+    }
 }
 
 impl Condition<'_> {
     /// All conditions under which a reference must pass as under the ordinary one, cheapest first.
     pub const SPECIAL: [Self; 5] = [Self::Shuffled, Self::Offline, Self::HalfCpu, Self::Clock, Self::Rebuilt];
+
+    /// The results of tests on the state with this hash, if they are known: of `checks` in their
+    /// order, those that would run.
+    pub(super) fn known(self, state: &str, checks: &[CheckId]) -> Option<Vec<CheckResult>> {
+        let Self::FirstFailure { likely, known } = self else { return None };
+        let KnownState { failed, .. } = known.iter().find(|known| known.exact == state)?;
+        let (first, rest): (Vec<_>, Vec<_>) = checks.iter().partition(|id| likely.contains(id));
+        let order: Vec<&CheckId> = first.into_iter().chain(rest).collect();
+        let run = order.iter().position(|id| failed.contains(*id)).map_or(order.len(), |at| at + 1);
+        let ran = checks.iter().filter(|id| order[..run].contains(id));
+        Some(ran.map(|id| CheckResult { id: id.clone(), passed: !failed.contains(id) }).collect())
+    }
 
     /// Name in certificates.
     pub fn name(self) -> &'static str {
@@ -233,7 +267,7 @@ mod tests {
     fn equal_subjects_with_other_likely_checks_have_other_keys() {
         let key = |likely: &[&str]| {
             let likely: Vec<_> = likely.iter().map(|id| CheckId::parse(*id).unwrap()).collect();
-            serde_json::to_string(&Condition::FirstFailure { likely: &likely }).unwrap()
+            serde_json::to_string(&Condition::FirstFailure { likely: &likely, known: &[] }).unwrap()
         };
         assert_eq!(key(&["a"]), key(&["a"]));
         for other in [&["b"][..], &["a", "b"], &["b", "a"], &[]] {
@@ -262,5 +296,32 @@ mod tests {
         check(&format!("{}\n", NOW - 5), "", Err("ld.so.preload"));
         check("", "", Err("ld.so.preload"));
         check("today\n", "", Err("ld.so.preload"));
+    }
+
+    #[test]
+    fn a_known_state_has_the_results_that_its_tests_would_have() {
+        let id = |name: &str| CheckId::parse(name).unwrap();
+        let checks = ["a", "b", "c", "d"].map(id);
+        let known = [
+            KnownState { exact: "right".to_owned(), failed: BTreeSet::new() },
+            KnownState { exact: "wrong".to_owned(), failed: ["b", "d"].map(id).into() },
+        ];
+        let check = |state: &str, likely: &[&str], expect: Option<&[(&str, bool)]>| {
+            let likely: Vec<_> = likely.iter().map(|name| id(name)).collect();
+            let condition = Condition::FirstFailure { likely: &likely, known: &known };
+            let found = condition.known(state, &checks);
+            let expect = expect.map(|all| {
+                all.iter().map(|(name, passed)| CheckResult { id: id(name), passed: *passed }).collect()
+            });
+            assert_eq!(found, expect, "{state} {likely:?}");
+        };
+        check("other", &[], None);
+        let all = [("a", true), ("b", true), ("c", true), ("d", true)];
+        check("right", &["c"], Some(&all));
+        check("wrong", &[], Some(&[("a", true), ("b", false)]));
+        check("wrong", &["c"], Some(&[("a", true), ("b", false), ("c", true)]));
+        check("wrong", &["d"], Some(&[("d", false)]));
+        check("wrong", &["d", "c"], Some(&[("c", true), ("d", false)]));
+        assert_eq!(Condition::Ordinary.known("right", &checks), None);
     }
 }

@@ -36,9 +36,10 @@ mod step_verdict;
 mod subject;
 mod target;
 mod trial;
+mod watcher;
 
 pub use act::{Act, ActContext, NOT_APPLICABLE, NamedScript, Used};
-pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move, clock_moves};
+pub use condition::{CLOCK_LIBRARIES, Condition, KnownState, clock_can_move, clock_moves};
 pub use contention::{is_contended_beside, with_lost_time};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use hashed_task::{HashedTask, solver_container};
@@ -54,3 +55,4 @@ pub use slots::{SlotPermit, Slots};
 pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
 pub use target::{Images, Judged, JudgedSteps, Keep, Step, Target, TrialContext, prepared, ready};
 pub use trial::{Trial, TrialLog, control, run_trial};
+pub use watcher::{RowName, TrialStep, Watcher};

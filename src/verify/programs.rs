@@ -64,6 +64,11 @@ pub(super) async fn start(
     }
 }
 
+/// Whether the verdict depends on nothing of the solver's container but its roots.
+pub(super) fn see_only_roots(subject: &SubjectSpec) -> bool {
+    !subject.programs || is_movable(subject)
+}
+
 /// Whether the roots can be moved into another container. Harbor's separate mode moves the same.
 fn is_movable(subject: &SubjectSpec) -> bool {
     // The engine mounts files of its own there.

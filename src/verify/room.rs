@@ -46,6 +46,9 @@ pub struct VerifierLog {
     /// Entries of the subject that were dropped, with the reason.
     pub dropped: Vec<String>,
     pub seconds: f64,
+    /// Processor time of the containers of tests and programs, as far as the kernel counts it.
+    #[serde(default)]
+    pub processor_seconds: f64,
 }
 
 impl VerifierLog {
@@ -55,6 +58,7 @@ impl VerifierLog {
         self.output.push_str(&later.output);
         self.dropped.extend(later.dropped);
         self.seconds += later.seconds;
+        self.processor_seconds += later.processor_seconds;
     }
 }
 
@@ -110,6 +114,11 @@ impl Room<'_> {
         let own: Vec<_> = [Some(&verifier), programs.as_ref()].into_iter().flatten().collect();
         let pauses = Pauses::watch(&own);
         let (ran, looks) = watched(engine, &own, Box::pin(running)).await;
+        if ran.is_ok() {
+            for sandbox in &own {
+                log.processor_seconds += sandbox.processor_time().await.unwrap_or_default().as_secs_f64();
+            }
+        }
         let ran = match ran {
             Ok(verdict) if !verdict.passed() => match pauses.check() {
                 Ok(()) => Ok(verdict),
@@ -195,7 +204,7 @@ impl Room<'_> {
             (condition == Condition::Shuffled).then(|| ("TERMSMITH_SHUFFLE", SHUFFLE_SEED.to_owned()));
         let patient = (patience > 1).then(|| ("TERMSMITH_PATIENCE", patience.to_string()));
         let first = match condition {
-            Condition::FirstFailure { likely } => {
+            Condition::FirstFailure { likely, .. } => {
                 let likely: Vec<_> = likely.iter().map(CheckId::as_str).collect();
                 Some(("TERMSMITH_FIRST_FAILURE", likely.join("\n")))
             }

@@ -17,6 +17,7 @@ use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
 use super::slots::{SlotPermit, Slots};
 use super::target::Target;
 use super::trial::{TrialLog, control, run_trial};
+use super::watcher::{TrialStep, Watcher};
 use crate::model::{Blame, Judging, Key, ShellOutcome, Verdict};
 use crate::sandbox::{ENGINES, Engine, EngineEntry, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
@@ -43,6 +44,7 @@ pub struct TrialRunner<'a> {
     pub rank: u32,
     /// After cancellation no new trial begins; running ones are finished and committed.
     pub drain: &'a CancellationToken,
+    pub watcher: Watcher<'a>,
 }
 
 /// The engine, connected when a trial first needs it: a run whose results are all committed does not need one.
@@ -198,13 +200,17 @@ impl TrialRunner<'_> {
         let span = trial_span(target.name(), act, condition, repeat);
         async {
             if let Some(found) = self.recall::<TrialRecord, TrialLog>(TRIAL, &key)? {
+                self.watcher.tell(TrialStep::Recalled);
                 return Ok(found);
             }
             let _slot = self.slot().await?;
             // An engine that never answered is reported at once; one that stops answering is awaited.
             let engine = self.engine.get().await?;
             let images = self.retry(|| target.images(self, condition)).await?;
-            let trial = run_trial(engine, &images, target, act, condition, self.drain).await?;
+            self.watcher.tell(TrialStep::Began);
+            let trial = run_trial(engine, &images, target, act, condition, self.drain).await;
+            self.watcher.tell(TrialStep::Ended);
+            let trial = trial?;
             let record = TrialRecord { verdict: trial.verdict, exit: trial.exit, ended: trial.ended };
             self.commit(TRIAL, &key, &record, &trial.log)?;
             Ok((record, trial.log))

@@ -53,6 +53,8 @@ struct Reported {
     output: String,
     /// The tests ran out of time on a host that was busy with other work.
     starved: bool,
+    /// Processor time of their container while they ran, as far as the kernel counts it.
+    processor_seconds: f64,
 }
 
 /// Report files commonly written by Harbor tasks.
@@ -101,6 +103,7 @@ impl StepContext<'_> {
         let mut log = VerifierLog::default();
         let verdict = verdict(self.step, &reported, self.context.missing_runner, &mut log);
         log.output = reported.output;
+        log.processor_seconds = reported.processor_seconds;
         let Changed { outline, hashes } = left;
         Ok(Judged { verdict, hashes, outline, log, reward, kept, next })
     }
@@ -220,8 +223,11 @@ impl StepContext<'_> {
         let before = reports(sandbox).await?;
         let before: Vec<_> = before.iter().map(|report| report.as_deref().map(blake3::hash)).collect();
         let pauses = Pauses::watch(&[sandbox]);
+        let began = sandbox.processor_time().await;
         let (done, looks) = watched(self.context.engine, &[sandbox], sandbox.spawn(&process)).await;
         let done = done?;
+        let used = sandbox.processor_time().await.zip(began).map(|(now, then)| now.saturating_sub(then));
+        let processor_seconds = used.unwrap_or_default().as_secs_f64();
         // What bash itself says, e.g. that there is no such user, precedes it.
         let said = [done.stdout.as_slice(), done.stderr.as_slice()].map(String::from_utf8_lossy).concat();
         let printed = end_of("/logs/verifier/test-stdout.txt", MAX_LOG, sandbox).await?;
@@ -230,7 +236,7 @@ impl StepContext<'_> {
             pauses.check()?;
             let output = format!("{output}\nthe tests ran out of time\n");
             let (rewards, starved) = (Err(RewardError::Missing), looks.contended());
-            return Ok(Reported { rewards, checks: Vec::new(), output, starved });
+            return Ok(Reported { rewards, checks: Vec::new(), output, starved, processor_seconds });
         }
         let json = file(sandbox, REWARD_JSON, MAX_REWARD).await?;
         let text = file(sandbox, REWARD_TEXT, MAX_REWARD).await?;
@@ -242,7 +248,7 @@ impl StepContext<'_> {
         if checks.is_empty() {
             checks = find_report(&printed).map(|(_, found)| found).unwrap_or_default();
         }
-        Ok(Reported { rewards, checks, output, starved: false })
+        Ok(Reported { rewards, checks, output, starved: false, processor_seconds })
     }
 
     /// A command of the harness itself, outside the solver's shell.
@@ -380,6 +386,7 @@ mod tests {
                 checks: checks.collect(),
                 output: String::new(),
                 starved: false,
+                processor_seconds: 0.0,
             };
             let (missing, mut log) = (MissingRunner::AsksControl, VerifierLog::default());
             let task = task();
@@ -409,6 +416,7 @@ mod tests {
                 checks: Vec::new(),
                 output: output.to_owned(),
                 starved: false,
+                processor_seconds: 0.0,
             };
             let found = verdict(task().step(0), &reported, missing, &mut VerifierLog::default());
             match &found {

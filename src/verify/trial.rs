@@ -53,6 +53,13 @@ pub struct TrialLog {
     pub engine: String,
 }
 
+impl TrialLog {
+    /// Processor time of all of its containers, as far as the kernel counts it.
+    pub fn processor_seconds(&self) -> f64 {
+        self.used.processor_seconds.unwrap_or_default() + self.verifier.processor_seconds
+    }
+}
+
 /// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open.
 pub async fn run_trial(
     engine: &Engine,

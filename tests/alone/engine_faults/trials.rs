@@ -10,6 +10,7 @@ use termsmith::sandbox::{Engine, Image};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{
     Act, Condition, EngineOnDemand, Foreign, HashedTask, Slots, Target, TrialError, TrialRecord, TrialRunner,
+    Watcher,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -137,7 +138,14 @@ fn put_first(tree: &mut FileTree, name: &str, text: &str) {
 
 async fn with_runner<T>(engine: Engine, run: &Run, work: impl AsyncFnOnce(&TrialRunner<'_>) -> T) -> T {
     let (engine, slots, drain) = (EngineOnDemand::from(engine), Slots::new(LANES), CancellationToken::new());
-    let runner = TrialRunner { engine: &engine, store: &run.store, slots: &slots, rank: 0, drain: &drain };
+    let runner = TrialRunner {
+        engine: &engine,
+        store: &run.store,
+        slots: &slots,
+        rank: 0,
+        drain: &drain,
+        watcher: Watcher::default(),
+    };
     work(&runner).await
 }
 

@@ -15,7 +15,7 @@ use termsmith::retry::Backoff;
 use termsmith::rollout::{Evaluated, Evaluation, RoundPlan, Slot};
 use termsmith::sandbox::Sandbox;
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, Foreign, HashedTask, Slots, Target, TrialRunner};
+use termsmith::verify::{EngineOnDemand, Foreign, HashedTask, Slots, Target, TrialRunner, Watcher};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -300,7 +300,14 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
         let (_dir, store) = fresh_store();
         let engine = EngineOnDemand::from(engine);
         let (slots, drain) = (Slots::new(1), CancellationToken::new());
-        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+        let runner = TrialRunner {
+            engine: &engine,
+            store: &store,
+            slots: &slots,
+            rank: 0,
+            drain: &drain,
+            watcher: Watcher::default(),
+        };
         let task = task(Shape::Files);
         let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
         let late = format!("(sleep 2\n{REFERENCE}) >/dev/null 2>&1 &");
@@ -334,8 +341,14 @@ fn an_interrupted_run_judges_finished_episodes() {
         let check = async |target: &dyn Target| {
             let (_dir, store) = fresh_store();
             let (slots, drain) = (Slots::new(1), CancellationToken::new());
-            let runner =
-                TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+            let runner = TrialRunner {
+                engine: &engine,
+                store: &store,
+                slots: &slots,
+                rank: 0,
+                drain: &drain,
+                watcher: Watcher::default(),
+            };
             target.build(&runner).await.unwrap().unwrap();
             let evaluation = Evaluation { runner: &runner, target, slot: Slot::ForJudging };
             let evaluated = evaluation.run(
@@ -372,7 +385,14 @@ fn a_step_whose_sandbox_is_lost_ends_the_task() {
         let (_dir, store) = fresh_store();
         let engine = EngineOnDemand::from(engine);
         let (slots, drain) = (Slots::new(1), CancellationToken::new());
-        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+        let runner = TrialRunner {
+            engine: &engine,
+            store: &store,
+            slots: &slots,
+            rank: 0,
+            drain: &drain,
+            watcher: Watcher::default(),
+        };
         let task = of_another_maker("sound-two-steps");
         task.build(&runner).await.unwrap().unwrap();
         let evaluation = Evaluation { runner: &runner, target: &task, slot: Slot::ForJudging };
@@ -405,7 +425,14 @@ fn a_build_that_hangs_is_the_tasks_fault() {
         let (_dir, store) = fresh_store();
         let engine = EngineOnDemand::from(engine);
         let (slots, drain) = (Slots::new(1), CancellationToken::new());
-        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+        let runner = TrialRunner {
+            engine: &engine,
+            store: &store,
+            slots: &slots,
+            rank: 0,
+            drain: &drain,
+            watcher: Watcher::default(),
+        };
         let check = async |step: &str, limit: u32, expect: Result<(), &str>| {
             let mut task = task(Shape::Files);
             let dockerfile = task.environment.text("Dockerfile").unwrap().to_owned();

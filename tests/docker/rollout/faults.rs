@@ -14,7 +14,7 @@ use termsmith::pipeline::{
 };
 use termsmith::rollout::{AgentConfig, Overflow};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, Slots, TrialRunner};
+use termsmith::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 use tokio_util::sync::CancellationToken;
 
 use super::solver::{Numbered, SEED, Solver, TASKS};
@@ -42,7 +42,14 @@ async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignR
     let drain = CancellationToken::new();
     let engine = EngineOnDemand::default();
     let slots = Slots::new(4);
-    let runner = TrialRunner { engine: &engine, store, slots: &slots, rank: 0, drain: &drain };
+    let runner = TrialRunner {
+        engine: &engine,
+        store,
+        slots: &slots,
+        rank: 0,
+        drain: &drain,
+        watcher: Watcher::default(),
+    };
     let options = Options { budget, clock: TestClock::jumping(), drain: drain.clone(), ..Options::default() };
     let models = Arc::new(Models::new(settings(server), |_| None, store, options).unwrap());
     let agent_config = AgentConfig {
