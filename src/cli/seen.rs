@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::model::{Certificate, Row, RowKind, RowTiming, ScreeningCost, ShellOutcome, Timings, TrialSeen};
+use crate::model::{Certificate, Row, RowKind, RowTiming, ShellOutcome, Timings, TrialSeen};
 
 /// Lines of a failed build's log that are shown below its row.
 const MAX_LOG_LINES: usize = 4;
@@ -14,7 +14,6 @@ const MAX_LOG_LINES: usize = 4;
 pub(super) struct WithSeen<'a> {
     #[serde(flatten)]
     certificate: &'a Certificate,
-    cost: &'a ScreeningCost,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     seen: Vec<OfRow<'a>>,
 }
@@ -34,7 +33,7 @@ impl<'a> WithSeen<'a> {
             let RowTiming { kind, name, act_seconds, seen, .. } = row;
             Some(OfRow { kind: *kind, name, act_seconds: *act_seconds, seen: seen.as_ref()? })
         };
-        Self { certificate, cost: &timings.cost, seen: timings.rows.iter().filter_map(of_row).collect() }
+        Self { certificate, seen: timings.rows.iter().filter_map(of_row).collect() }
     }
 }
 

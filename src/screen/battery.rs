@@ -6,7 +6,7 @@ use super::settle::{GroupVerdict, settle};
 use super::table::Table;
 use super::target::{Exploit, Only, ScreeningTarget, WatchPlace};
 use crate::lint::attack::Alone;
-use crate::model::{CheckClass, CheckId, FileTree, Judging, Rigor, Row, RowKind, ShellOutcome, Verdict};
+use crate::model::{FileTree, Judging, Rigor, Row, RowKind, ShellOutcome, Verdict};
 use crate::verify::{
     Act, Condition, NOT_APPLICABLE, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge,
 };
@@ -24,11 +24,7 @@ pub(super) async fn attacks(
 ) -> Result<(), TrialError> {
     let knows = knowledge(target.instruction, target.task.tests());
     let Groups { alone, together, apart } = Groups::wanted(target, rigor, only);
-    // An attack that does not score fails one of these: one failure is enough to know.
-    let undone = table.checks.iter().filter(|check| check.class == CheckClass::F2P);
-    let undone: Vec<CheckId> = undone.map(|check| check.id.clone()).collect();
-    let condition = Condition::FirstFailure { likely: &undone, known: &[] };
-    let battery = Battery { runner, target, knows: &knows, condition };
+    let battery = Battery { runner, target, knows: &knows };
     let battery = &battery;
     let singles = join_all(alone.iter().map(|attack| async move { battery.run(&[*attack]).await }));
     let try_together = |group| battery.run(group);
@@ -121,7 +117,6 @@ struct Battery<'a> {
     runner: &'a TrialRunner<'a>,
     target: &'a ScreeningTarget<'a>,
     knows: &'a FileTree,
-    condition: Condition<'a>,
 }
 
 impl Battery<'_> {
@@ -135,7 +130,8 @@ impl Battery<'_> {
             [attack] => attack.name.clone(),
             _ => format!("{} attacks", group.len()),
         };
-        self.target.trial(self.runner, (RowKind::Attack, &name), act, self.condition, 0).await
+        // All checks run. A program that a later check starts could rewrite the results of earlier ones.
+        self.target.trial(self.runner, (RowKind::Attack, &name), act, Condition::Ordinary, 0).await
     }
 }
 
