@@ -28,8 +28,8 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
         let result = test.await;
         // Temporary folders would outlive the test process.
         PROCESS.close().await;
-        // So would containers that are still being removed. Without nextest the tests of a process share the engine, and the
-        // next sweep of any process removes leftovers.
+        // So would containers that are still being removed. Without nextest the tests of a process
+        // share the engine, and the next sweep of any process removes leftovers.
         if std::env::var_os("NEXTEST").is_some() {
             for engine in CONNECTED.iter().filter_map(|engine| engine.get()) {
                 engine.close().await;

@@ -7,4 +7,5 @@ pub(crate) mod clock;
 pub(crate) mod corpus;
 pub(crate) mod endpoint;
 pub(crate) mod engine;
+pub(crate) mod runner;
 pub(crate) mod task;

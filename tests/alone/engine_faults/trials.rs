@@ -8,13 +8,10 @@ use termsmith::harbor::read_task;
 use termsmith::model::{File, FileTree, Outcome, RelPath, Task, environment_digest};
 use termsmith::sandbox::{Engine, Image};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{
-    Act, Condition, EngineOnDemand, Foreign, HashedTask, Slots, Target, TrialError, TrialRecord, TrialRunner,
-    Watcher,
-};
-use tokio_util::sync::CancellationToken;
+use termsmith::verify::{Act, Condition, Foreign, HashedTask, Target, TrialError, TrialRecord, TrialRunner};
 
 use crate::support::corpus::task_dir;
+use crate::support::runner::RunnerParts;
 use crate::support::task::{Shape, task, tree};
 
 /// Trials at once.
@@ -137,16 +134,8 @@ fn put_first(tree: &mut FileTree, name: &str, text: &str) {
 }
 
 async fn with_runner<T>(engine: Engine, run: &Run, work: impl AsyncFnOnce(&TrialRunner<'_>) -> T) -> T {
-    let (engine, slots, drain) = (EngineOnDemand::from(engine), Slots::new(LANES), CancellationToken::new());
-    let runner = TrialRunner {
-        engine: &engine,
-        store: &run.store,
-        slots: &slots,
-        rank: 0,
-        drain: &drain,
-        watcher: Watcher::default(),
-    };
-    work(&runner).await
+    let parts = RunnerParts::new(engine, LANES);
+    work(&parts.runner(&run.store)).await
 }
 
 impl Subject {

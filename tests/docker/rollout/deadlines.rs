@@ -15,7 +15,7 @@ use termsmith::retry::Backoff;
 use termsmith::rollout::{Evaluated, Evaluation, RoundPlan, Slot};
 use termsmith::sandbox::Sandbox;
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, Foreign, HashedTask, Slots, Target, TrialRunner, Watcher};
+use termsmith::verify::{Foreign, HashedTask, Target};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,7 @@ use crate::support::clock::TestClock;
 use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Kind, Server};
 use crate::support::engine::{docker, launch, process, run, shell};
+use crate::support::runner::RunnerParts;
 use crate::support::task::{REFERENCE, Shape, task};
 
 /// A row may exceed its limits by this much. It is reached only if the test fails.
@@ -298,20 +299,12 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
     run(async {
         let Some(engine) = docker().await else { return };
         let (_dir, store) = fresh_store();
-        let engine = EngineOnDemand::from(engine);
-        let (slots, drain) = (Slots::new(1), CancellationToken::new());
-        let runner = TrialRunner {
-            engine: &engine,
-            store: &store,
-            slots: &slots,
-            rank: 0,
-            drain: &drain,
-            watcher: Watcher::default(),
-        };
+        let parts = RunnerParts::new(engine, 1);
+        let runner = parts.runner(&store);
         let task = task(Shape::Files);
         let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
         let late = format!("(sleep 2\n{REFERENCE}) >/dev/null 2>&1 &");
-        let (occupied, has_ended) = (slots.acquire(0).await, Notify::new());
+        let (occupied, has_ended) = (parts.slots.acquire(0).await, Notify::new());
         let evaluation = Evaluation { runner: &runner, target: &hashed, slot: Slot::ForJudging };
         let judged = evaluation.run(
             RoundPlan::ONLY,
@@ -337,18 +330,10 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
 fn an_interrupted_run_judges_finished_episodes() {
     run(async {
         let Some(engine) = docker().await else { return };
-        let engine = EngineOnDemand::from(engine);
         let check = async |target: &dyn Target| {
             let (_dir, store) = fresh_store();
-            let (slots, drain) = (Slots::new(1), CancellationToken::new());
-            let runner = TrialRunner {
-                engine: &engine,
-                store: &store,
-                slots: &slots,
-                rank: 0,
-                drain: &drain,
-                watcher: Watcher::default(),
-            };
+            let parts = RunnerParts::new(engine.clone(), 1);
+            let runner = parts.runner(&store);
             target.build(&runner).await.unwrap().unwrap();
             let evaluation = Evaluation { runner: &runner, target, slot: Slot::ForJudging };
             let evaluated = evaluation.run(
@@ -356,7 +341,7 @@ fn an_interrupted_run_judges_finished_episodes() {
                 async |_, sandbox, _, _| {
                     sandbox.put_tree("/solution", target.solution().unwrap()).await.unwrap();
                     shell(sandbox, "bash /solution/solve.sh").await;
-                    drain.cancel();
+                    parts.drain.cancel();
                     Ok(Ended::by(End::Submitted))
                 },
                 async |_, _| Ok(()),
@@ -383,16 +368,8 @@ fn a_step_whose_sandbox_is_lost_ends_the_task() {
     run(async {
         let Some(engine) = docker().await else { return };
         let (_dir, store) = fresh_store();
-        let engine = EngineOnDemand::from(engine);
-        let (slots, drain) = (Slots::new(1), CancellationToken::new());
-        let runner = TrialRunner {
-            engine: &engine,
-            store: &store,
-            slots: &slots,
-            rank: 0,
-            drain: &drain,
-            watcher: Watcher::default(),
-        };
+        let parts = RunnerParts::new(engine, 1);
+        let runner = parts.runner(&store);
         let task = of_another_maker("sound-two-steps");
         task.build(&runner).await.unwrap().unwrap();
         let evaluation = Evaluation { runner: &runner, target: &task, slot: Slot::ForJudging };
@@ -423,16 +400,8 @@ fn a_build_that_hangs_is_the_tasks_fault() {
     run(async {
         let Some(engine) = docker().await else { return };
         let (_dir, store) = fresh_store();
-        let engine = EngineOnDemand::from(engine);
-        let (slots, drain) = (Slots::new(1), CancellationToken::new());
-        let runner = TrialRunner {
-            engine: &engine,
-            store: &store,
-            slots: &slots,
-            rank: 0,
-            drain: &drain,
-            watcher: Watcher::default(),
-        };
+        let parts = RunnerParts::new(engine, 1);
+        let runner = parts.runner(&store);
         let check = async |step: &str, limit: u32, expect: Result<(), &str>| {
             let mut task = task(Shape::Files);
             let dockerfile = task.environment.text("Dockerfile").unwrap().to_owned();

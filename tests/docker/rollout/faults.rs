@@ -14,13 +14,13 @@ use termsmith::pipeline::{
 };
 use termsmith::rollout::{AgentConfig, Overflow};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
-use tokio_util::sync::CancellationToken;
+use termsmith::verify::EngineOnDemand;
 
 use super::solver::{Numbered, SEED, Solver, TASKS};
 use crate::support::clock::TestClock;
 use crate::support::corpus::task_dir;
 use crate::support::endpoint::{Answer, Kind, Server, fault};
+use crate::support::runner::RunnerParts;
 
 const ATTEMPTS: u32 = 3;
 const AT_ONCE: u32 = 32;
@@ -39,18 +39,10 @@ fn settings(server: &Server) -> Settings {
 /// Runs all tasks, with the run folder `store`.
 async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignReport, u64) {
     let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
-    let drain = CancellationToken::new();
-    let engine = EngineOnDemand::default();
-    let slots = Slots::new(4);
-    let runner = TrialRunner {
-        engine: &engine,
-        store,
-        slots: &slots,
-        rank: 0,
-        drain: &drain,
-        watcher: Watcher::default(),
-    };
-    let options = Options { budget, clock: TestClock::jumping(), drain: drain.clone(), ..Options::default() };
+    let parts = RunnerParts::new(EngineOnDemand::default(), 4);
+    let runner = parts.runner(store);
+    let options =
+        Options { budget, clock: TestClock::jumping(), drain: parts.drain.clone(), ..Options::default() };
     let models = Arc::new(Models::new(settings(server), |_| None, store, options).unwrap());
     let agent_config = AgentConfig {
         scaffold: Arc::new(BashBlock::load(&Assets::embedded()).unwrap()),
@@ -83,7 +75,7 @@ async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignR
     let context = CampaignContext { runner: &runner, assets: &assets, capacity: &capacity };
     let dirs: Vec<PathBuf> = TASKS.iter().map(|name| task_dir(name)).collect();
     let report = campaign(context, &dirs, &options, &|_| {}).await;
-    engine.get().await.unwrap().close().await;
+    parts.engine.get().await.unwrap().close().await;
     (report, models.tally().spent.tokens)
 }
 
