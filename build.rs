@@ -12,7 +12,7 @@ use std::{env, fs};
 #[allow(dead_code, unreachable_pub, reason = "written for the crate, which uses more of it")]
 mod walk;
 
-/// What results depend on.
+/// Files and folders of the build id. Results depend on all of them.
 const SOURCES: [&str; 6] = ["src", "domains", "templates", "Cargo.toml", "Cargo.lock", "build.rs"];
 /// The bounds only catch a folder that was put there by mistake.
 const BOUNDS: walk::Bounds = walk::Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
@@ -85,7 +85,8 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
     write_if_changed(&out("assets.rs")?, &table)
 }
 
-/// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`, unless the guest there is of the same sources and compiler.
+/// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`, unless the guest there is of the same sources
+/// and compiler.
 fn build_guest() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-check-cfg=cfg(guest_binary)");
     let (guest, stamp) = (out("guest")?, out("guest_sources")?);

@@ -106,7 +106,7 @@ impl Assets {
         self.files.get(&path).map(|asset| &*asset.bytes)
     }
 
-    /// The text at `path`. `None` if there is no such file, or it is not UTF-8.
+    /// The text of the file `path`. `None` if the file is missing or is not UTF-8.
     pub fn text(&self, path: &str) -> Option<&str> {
         std::str::from_utf8(self.bytes(path)?).ok()
     }

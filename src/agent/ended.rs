@@ -28,7 +28,7 @@ impl Ended {
     }
 }
 
-/// The end of an episode whose sandbox was lost, if the solver is at fault.
+/// Ends an episode after its sandbox was lost. Returns an error unless the solver is at fault.
 pub(super) fn ended_by_loss(error: SandboxError, assume: Assume) -> Result<Ended, AgentError> {
     match assume.blame(error.blame()) {
         Some(Blame::Solver) => Ok(Ended::because(End::SandboxLost, error.to_string())),
@@ -36,8 +36,8 @@ pub(super) fn ended_by_loss(error: SandboxError, assume: Assume) -> Result<Ended
     }
 }
 
-/// Ends an episode whose sandbox was lost through the solver's actions. Every other loss stays an error, so that the episode is run again
-/// in a fresh container.
+/// Ends an episode after a scaffold lost its sandbox. If the solver is not at fault, the error is
+/// returned, and the episode runs again in a fresh container.
 pub(super) fn lost(
     error: ScaffoldError,
     episode: &EpisodeContext<'_>,

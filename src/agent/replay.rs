@@ -58,8 +58,8 @@ fn met_a_limit(acts: &[Act]) -> bool {
     acts.iter().any(|act| matches!(act, Act::Command { outcome: Some(ShellOutcome::TimedOut), .. }))
 }
 
-/// Opens the session of a further round. A round that is not executed again begins in a new container, where no process of the one before it is
-/// left.
+/// Opens the session of a further round. A round that is not executed again begins in a new
+/// container, where no process of the one before it is left.
 async fn new_round<'p>(
     protocol: &'p dyn Protocol,
     episode: &'p EpisodeContext<'_>,

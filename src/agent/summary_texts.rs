@@ -1,4 +1,4 @@
-//! The texts by which a summary is requested.
+//! The prompts that ask the model for a summary of the conversation.
 
 use super::terminus;
 use crate::assets::Assets;

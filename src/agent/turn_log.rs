@@ -7,8 +7,8 @@ use super::scaffold::Opening;
 use crate::model::Turn;
 use crate::store::StoreError;
 
-/// Where turns are recorded as they happen: each before the next message is requested, so that a killed process loses nothing that
-/// a model was shown.
+/// Where turns are recorded as they happen: each before the next message is requested, so that a
+/// killed process loses nothing that a model was shown.
 pub trait TurnLog: Send {
     fn opened(&mut self, opening: &Opening) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn turned(
@@ -17,7 +17,8 @@ pub trait TurnLog: Send {
         turn: &Turn,
         seen: &TurnSeen,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
-    /// Handoff `number` begins, with this on the screen. A handoff that is interrupted asks about the same screen again.
+    /// Handoff `number` begins, with this on the screen. A handoff that is interrupted asks about
+    /// the same screen again.
     fn handing_off(
         &mut self,
         number: usize,

@@ -20,7 +20,8 @@ use crate::store::Store;
 
 /// Limit of tokens per reply of an agent, which writes a few commands at a time.
 const REPLY_TOKENS: u32 = 4_096;
-/// And of a reply that holds all of a task's tests or violations: `templates/prompts/author-checks/usual.toml` has 9,800 on average.
+/// And of a reply that holds all of a task's tests or violations:
+/// `templates/prompts/author-checks/usual.toml` has 9,800 on average.
 const AUTHOR_REPLY_TOKENS: u32 = 16_384;
 /// Name of the endpoint of `--base-url`.
 const ENDPOINT: &str = "base-url";

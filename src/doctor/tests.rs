@@ -22,7 +22,8 @@ fn diagnosed(host: &Host) -> BoxFuture<'_, Diagnosis> {
     Box::pin(async move { Diagnosis { rows, ..Diagnosis::default() } })
 }
 
-/// The rows of the engine and of the clock before and after `--fix` with this script, and what it printed.
+/// The rows of the engine and of the clock before and after `--fix` with this script, and what it
+/// printed.
 fn check(script: Option<&'static str>, files: &[&str], before: &[&str], after: &[&str], printed: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     for file in files {

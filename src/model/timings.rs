@@ -26,23 +26,23 @@ pub struct Timings {
     pub rows: Vec<RowTiming>,
 }
 
-/// What the trials of a screening cost.
+/// The cost of a screening, by kind of row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScreeningCost {
-    /// Time of the screening, by the clock.
+    /// From the start of the screening to its end, in seconds. For several tasks, their sum.
     pub seconds: f64,
     pub kinds: BTreeMap<RowKind, TrialCost>,
 }
 
-/// What trials cost.
+/// The cost of some trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialCost {
     pub trials: u32,
-    /// Processor time of all processes in their containers. The engine's own is not in it.
+    /// Processor time of all processes in the containers. The engine's own time is not counted.
     pub processor_seconds: f64,
-    /// From the start of the first container to the verdict, one trial after the other.
+    /// From the start of a trial's first container to its verdict, summed over the trials.
     pub seconds: f64,
 }
 
@@ -71,20 +71,18 @@ impl ScreeningCost {
         total
     }
 
-    /// For people: the sum, e.g. `84 trials, 61.0 s of processor time, 23.0 s by the clock`, then
-    /// the kinds, e.g. `1 untouched 0.7 s, 41 mutant 30.0 s`.
+    /// For people: the sum, e.g. `84 trials, 61.0 s of processor time`, then the kinds, e.g.
+    /// `1 untouched 0.7 s, 41 mutant 30.0 s`. The time by the clock is not printed, because tasks are
+    /// screened at the same time.
     pub fn lines(&self) -> Vec<String> {
         let TrialCost { trials, processor_seconds, .. } = self.total();
-        let sum = format!(
-            "{trials} trials, {processor_seconds:.1} s of processor time, {:.1} s by the clock",
-            self.seconds
-        );
+        let sum = format!("{trials} trials, {processor_seconds:.1} s of processor time");
         let kinds: Vec<_> = self.kinds.iter().map(|(kind, cost)| cost.of(*kind)).collect();
         std::iter::once(sum).chain(kinds.chunks(KINDS_IN_A_LINE).map(|kinds| kinds.join(", "))).collect()
     }
 }
 
-/// Few enough for a line of 100 columns.
+/// So that a line stays within 100 columns.
 const KINDS_IN_A_LINE: usize = 4;
 
 impl TrialCost {
@@ -164,7 +162,7 @@ mod tests {
         assert_eq!(
             sum.lines(),
             [
-                "28 trials, 10.0 s of processor time, 6.0 s by the clock",
+                "28 trials, 10.0 s of processor time",
                 "2 untouched 0.5 s, 4 reference 2.0 s, 8 truncated solution 4.5 s, 12 mutant 2.0 s",
                 "2 attack 1.0 s",
             ]

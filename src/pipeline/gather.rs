@@ -57,11 +57,13 @@ pub(super) struct CurrentUnit {
 
 /// One unit for each task name in the store, in plan order.
 ///
-/// All units of the store count, not only those of one run: shards written to one folder one after the other, stores merged by copying, and
-/// a second run with another `--only` or a smaller `--count` add up. A later command never discards results that it did not request; for
-/// fewer tasks, use another `--out`. Only a task's name is unique: if a recipe was edited or the seed changed, the store has several units
-/// of one name. The task is then represented by the first of these: a unit in `preferred` (completed by this run), a unit in the former
-/// index, the unit of the latest recipe version, the unit of the latest build, the unit with the smallest key.
+/// All units of the store count, not only those of one run: shards written to one folder one after
+/// the other, stores merged by copying, and a second run with another `--only` or a smaller
+/// `--count` add up. A later command never discards results that it did not request; for fewer
+/// tasks, use another `--out`. Only a task's name is unique: if a recipe was edited or the seed
+/// changed, the store has several units of one name. The task is then represented by the first of
+/// these: a unit in `preferred` (completed by this run), a unit in the former index, the unit of
+/// the latest recipe version, the unit of the latest build, the unit with the smallest key.
 pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<CurrentUnit>, StoreError> {
     let preferred: BTreeSet<&Key> = preferred.iter().collect();
     let listed: BTreeSet<Key> = read_index(store)?.into_iter().collect();

@@ -286,7 +286,8 @@ async fn of_divergence(
     }
 }
 
-/// The end of a task of several judged steps: the end of the last step reached, except that a timed-out step decides for the task.
+/// The end of a task of several judged steps: the end of the last step reached, except that a
+/// timed-out step decides for the task.
 fn of_all(mut steps: Vec<Ended>) -> Ended {
     let last = steps.len().saturating_sub(1);
     let telling = steps.iter().position(|ended| ended.end == End::TimedOut).unwrap_or(last);

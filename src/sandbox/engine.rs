@@ -15,8 +15,8 @@ use super::{
 /// Starts containers. An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
 /// and provides the byte stream to it ([`Sandbox::connect`]).
 ///
-/// A new engine is one module that implements this and [`super::ContainerApi`], and one row in [`super::ENGINES`]. Methods with a default
-/// are capabilities that an engine may lack.
+/// A new engine is one module that implements this and [`super::ContainerApi`], and one row in
+/// [`super::ENGINES`]. Methods with a default are capabilities that an engine may lack.
 pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     /// Its name, for observation records.
     fn name(&self) -> &'static str;

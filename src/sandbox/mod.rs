@@ -1,13 +1,15 @@
 //! Sandboxes: containers with a guest in them. This module knows nothing of tasks.
 //!
 //! - An [`Engine`] (any [`EngineApi`]) finds or builds an [`Image`], starts a container whose main process is the guest, and provides the byte stream
-//!   to it. It knows nothing of commands. [`ENGINES`] lists the engines: `docker` implements Docker and Podman. `process` is for tests.
+//!   to it. It knows nothing of commands. [`ENGINES`] lists the engines: `docker` implements Docker
+//!   and Podman. `process` is for tests.
 //! - [`Sandbox`] has every operation on a running container, written once over that stream (`connection`): commands in a
 //!   long-lived shell, programs, files, terminals ([`Pty`]), sockets answered by the host ([`RelayCall`]).
 //! - [`Stopped`] is a container without processes: files as data, and a state that can be committed.
 //!
-//! Errors are of three kinds that are never mixed, see `error`. Dropped containers and snapshots are removed; [`EngineApi::close`] waits for
-//! that, and `owner` labels let any later process find what a killed one has left.
+//! Errors are of three kinds that are never mixed, see `error`. Dropped containers and snapshots
+//! are removed; [`EngineApi::close`] waits for that, and `owner` labels let any later process find
+//! what a killed one has left.
 
 mod account;
 mod clock;

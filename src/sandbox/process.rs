@@ -215,7 +215,8 @@ fn new_folder() -> Result<(String, PathBuf), EngineError> {
     }
 }
 
-/// Waits for the guest, which kills its children when its input is closed. Kills it after a time-out.
+/// Waits for the guest, which kills its children when its input is closed. Kills it after a
+/// time-out.
 async fn end(child: &tokio::sync::Mutex<Child>) {
     let mut child = child.lock().await;
     if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {

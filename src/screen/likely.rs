@@ -1,10 +1,11 @@
-//! The checks that are likely to notice a mutant: those of the clauses whose violations change the
-//! nearest lines. They run first, so most mutants are refused by few checks.
+//! Guesses which checks notice a mutant. A clause has violations, and these change lines of the
+//! reference. The checks of the violations nearest to the mutant run first. So most mutants fail
+//! after a few checks.
 
 use super::table::Table;
 use crate::model::{CheckId, Clauses, FileTree, RowKind};
 
-/// Checks that run before the others.
+/// At most this many checks run first.
 const ENOUGH: usize = 4;
 
 /// The lines of the reference that violations change.
@@ -12,9 +13,9 @@ pub(super) struct Places(Vec<Place>);
 
 struct Place {
     file: String,
-    /// From 1; the middle of the changed lines.
+    /// The middle of the changed lines, counted from 1.
     line: usize,
-    /// Those that noticed the violation, and those of its clause.
+    /// The checks that failed on the violation, then the checks of its clause.
     checks: Vec<CheckId>,
 }
 
@@ -57,7 +58,7 @@ impl Places {
     }
 }
 
-/// The line in the middle of `part`, from 1.
+/// The middle line of `part` within `text`, counted from 1.
 fn line_of(text: &str, part: &str) -> Option<usize> {
     let lines = |text: &str| text.matches('\n').count();
     text.find(part).map(|at| 1 + lines(&text[..at]) + lines(part) / 2)

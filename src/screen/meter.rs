@@ -1,4 +1,4 @@
-//! What the trials of a screening cost.
+//! Measures the cost of a screening.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::model::{RowKind, ScreeningCost};
 use crate::verify::TrialLog;
 
-/// Adds up trials while they are made.
+/// Sums the cost of trials as they end.
 #[derive(Debug)]
 pub(super) struct Meter {
     started: Instant,
@@ -18,7 +18,7 @@ impl Meter {
         Self { started: Instant::now(), cost: Mutex::default() }
     }
 
-    /// Adds a trial, made now or in an earlier run.
+    /// Adds a trial. It may have run in an earlier run of the command.
     pub(super) fn add(&self, kind: RowKind, log: &TrialLog) {
         let mut cost = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
         let of_kind = cost.kinds.entry(kind).or_default();

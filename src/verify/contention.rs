@@ -207,8 +207,8 @@ pub async fn is_contended_beside(engine: &Engine, own: &Sandbox) -> bool {
     others_beside(load, &[own]).await.is_some_and(|others| others >= CONTENDED)
 }
 
-/// Runs `run`, which works in the container of `own`. On a busy host only a fifth of the time counts.
-/// `lose` gets the other four fifths, e.g. to move a deadline.
+/// Runs `run`, which works in the container of `own`. On a busy host only a fifth of the time
+/// counts. `lose` gets the other four fifths, e.g. to move a deadline.
 pub async fn with_lost_time<T>(
     engine: &Engine,
     own: &Sandbox,

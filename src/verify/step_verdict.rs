@@ -332,7 +332,8 @@ fn verdict(
         return Err(NoVerdict::NoRunner { line: line.to_owned() });
     }
     let named = |check: &CheckId| check.in_step(&step.name);
-    // Others than the tests may have written a report, even while these ran. A check of this name is what the reward file says.
+    // Others than the tests may have written a report, even while these ran. A check of this name
+    // is what the reward file says.
     let (others, own): (Vec<_>, Vec<_>) =
         reported.checks.iter().partition(|check| check.id != CheckId::reward());
     // A report in which everything passed does not say what the reward is missing.

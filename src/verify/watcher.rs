@@ -1,4 +1,4 @@
-//! Who is told about the trials of a screening as they run.
+//! Reports the progress of a screening's trials, e.g. to the terminal.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum TrialStep {
     Ended,
 }
 
-/// The row that a trial is of.
+/// The certificate row of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowName<'a> {
     pub task: &'a str,
@@ -28,10 +28,10 @@ pub struct RowName<'a> {
     pub name: &'a str,
 }
 
-/// What is told about steps.
+/// Receives each step with its row.
 type Sink<'a> = dyn Fn(RowName<'_>, TrialStep) + Send + Sync + 'a;
 
-/// Is told about trials. No decision depends on it.
+/// Passes the steps of trials on. Results never depend on it.
 #[derive(Clone, Copy, Default)]
 pub struct Watcher<'a> {
     sink: Option<&'a Sink<'a>>,
@@ -40,17 +40,17 @@ pub struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// Tells `sink`.
+    /// A watcher that calls `sink`.
     pub fn telling(sink: &'a Sink<'a>) -> Self {
         Self { sink: Some(sink), row: None }
     }
 
-    /// The watcher of the trials of one row.
+    /// This watcher, for trials of `row`.
     pub fn of(self, row: RowName<'a>) -> Self {
         Self { row: Some(row), ..self }
     }
 
-    /// Tells a step of the row.
+    /// Reports a step of the row.
     pub fn tell(self, step: TrialStep) {
         if let (Some(sink), Some(row)) = (self.sink, self.row) {
             sink(row, step);

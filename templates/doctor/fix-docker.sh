@@ -23,7 +23,7 @@ last_lines() { tail -n 12 "$1" 2>/dev/null | sed 's/^/  | /'; }
 failed() { fail "\`$1\` failed
 $(last_lines "$2")"; }
 
-# Sets `sudo` to the prefix of commands that need root. $1 is what to run where that is not possible.
+# Sets `sudo` to the prefix of commands that need root. $1 is the command that the error suggests.
 need_root() {
     can_be_root || fail "this needs root, and \`sudo\` asks for a password or is not installed
 hint: run as root: \`$1\`; then run the doctor again"

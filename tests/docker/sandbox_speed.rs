@@ -1,4 +1,5 @@
-//! Measurements without assertions: `cargo test --test docker sandbox_speed -- --ignored --nocapture`.
+//! Measurements without assertions: `cargo test --test docker sandbox_speed -- --ignored
+//! --nocapture`.
 
 use std::time::{Duration, Instant};
 

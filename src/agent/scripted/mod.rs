@@ -49,9 +49,9 @@ pub struct ScriptedAgent {
     claims: Vec<String>,
     /// Names of mistakes, with the claim of each one's check.
     checks: BTreeMap<String, String>,
-    /// Claims whose check ran, with any result.
+    /// Claims that were checked, e.g. "units in four spellings". The check may have failed.
     ran: BTreeSet<String>,
-    /// Claims whose last check showed that they are true.
+    /// Claims that passed their last check.
     claimed: Vec<String>,
 }
 
@@ -141,8 +141,8 @@ impl ScriptedAgent {
         Ok(())
     }
 
-    /// The closing report: claims whose check passed, and a few that were never checked. Failed
-    /// checks are omitted. Empty if the script has no claims.
+    /// The closing report. It lists the claims that passed their check, and a few unchecked claims.
+    /// It omits claims that failed. It is empty if the script has no claims.
     fn report(&self) -> String {
         let filled = |claim: &String| self.fill(claim).ok();
         let checked: Vec<_> = self.claimed.iter().filter_map(filled).collect();

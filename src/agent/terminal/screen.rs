@@ -37,7 +37,7 @@ impl Screen {
         Self::with_history(rows, cols, HISTORY_LINES)
     }
 
-    /// An empty screen whose history keeps every line.
+    /// An empty screen. Its history has no limit.
     pub fn with_whole_history(rows: u16, cols: u16) -> Self {
         Self::with_history(rows, cols, usize::MAX)
     }

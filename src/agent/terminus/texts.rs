@@ -66,7 +66,7 @@ impl Texts {
         })
     }
 
-    /// The format in which the model must answer.
+    /// The format of the model's answers: JSON or XML.
     pub fn format(&self) -> Format {
         self.format
     }

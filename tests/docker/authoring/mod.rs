@@ -1,4 +1,5 @@
-//! Tasks written by a simulated model, in real containers: what each stage accepts, is told, and leads to.
+//! Tasks written by a simulated model, in real containers: what each stage accepts, is told, and
+//! leads to.
 
 mod author;
 mod banded;

@@ -87,7 +87,8 @@ impl Absence {
     }
 }
 
-/// The socket of this machine's Docker, if that refused this user. Membership in Docker's group does not open other sockets.
+/// The socket of this machine's Docker, if that refused this user. Membership in Docker's group
+/// does not open other sockets.
 fn denied(host: &Host, failures: &[ProbeFailure]) -> Option<PathBuf> {
     failures.iter().filter(|failure| failure.is_denied()).find_map(|failure| match &failure.endpoint {
         Endpoint::Unix(path) if is_default(host, &failure.endpoint) => Some(path.clone()),

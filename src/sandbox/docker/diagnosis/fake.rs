@@ -1,4 +1,5 @@
-//! A host for tests: a folder as its file system, and sockets that answer HTTP requests from a table.
+//! A host for tests: a folder as its file system, and sockets that answer HTTP requests from a
+//! table.
 
 use std::collections::BTreeMap;
 use std::fs;

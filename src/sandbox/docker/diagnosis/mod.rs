@@ -27,7 +27,8 @@ const BASE_IMAGE: &str = "debian:bookworm-slim";
 /// Marks an image that the script built. `termsmith clean` keeps it: it is as expensive to replace
 /// as a pulled one.
 const BUILT_HERE: &str = "termsmith.bootstrap";
-/// Engines with which the test suite passes. With others termsmith may work as well; the doctor warns that it does not know.
+/// Engines with which the test suite passes. With others termsmith may work as well; the doctor
+/// warns that it does not know.
 const TESTED: [(&str, &str); 1] = [("Docker", "20.10")];
 /// The engine is slow while it is busy with many containers.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -105,7 +106,8 @@ async fn base_image(docker: &Docker) -> Result<Option<ImageInspect>, Error> {
     }
 }
 
-/// Whether this user can count what containers write: their layers are root's, on the machine of the engine.
+/// Whether this user can count what containers write: their layers are root's, on the machine of
+/// the engine.
 fn reads_layers(host: &Host, endpoint: &Endpoint) -> bool {
     host.uid == 0 && matches!(endpoint, Endpoint::Unix(_))
 }
