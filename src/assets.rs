@@ -11,7 +11,8 @@ use crate::model::{FileTree, RelPath};
 /// Path, bytes and execute bit of each embedded file.
 static EMBEDDED: &[(&str, &[u8], bool)] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Far more than any folder of specs or templates has. A larger folder is the wrong one.
+/// Limits of a folder that replaces an embedded one. No folder of specs or templates comes near
+/// them. A larger folder is probably the wrong one, e.g. `/`.
 const BOUNDS: Bounds = Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
 
 /// Folders on disk that replace embedded ones.
@@ -59,8 +60,8 @@ impl Assets {
         Self { files, overrides: Overrides::default() }
     }
 
-    /// The embedded files, with the folders of `overrides` in place of the embedded ones. If such a
-    /// folder lacks a file, it is missing.
+    /// The embedded files, with the folders of `overrides` in place of the embedded ones. A file
+    /// that such a folder lacks is missing: the embedded one does not take its place.
     pub fn with_override(overrides: &Overrides) -> Result<Self, AssetError> {
         let mut assets = Self::embedded();
         for (folder, replacement) in [("domains", &overrides.domains), ("templates", &overrides.templates)] {

@@ -13,7 +13,8 @@ pub fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The time this many milliseconds after 1970-01-01 UTC, or the last one of the calendar.
+/// The time this many milliseconds after 1970-01-01 UTC. A number that the calendar cannot hold
+/// gives the calendar's last time.
 pub fn instant(milliseconds: u64) -> DateTime<Utc> {
     let instant = i64::try_from(milliseconds).ok().and_then(DateTime::from_timestamp_millis);
     instant.unwrap_or(DateTime::<Utc>::MAX_UTC)

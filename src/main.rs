@@ -1,4 +1,4 @@
-//! The binary: parse, run, exit code.
+//! The binary. All code is in the library, so that tests can use it.
 
 use std::process::ExitCode;
 

@@ -32,7 +32,7 @@ pub enum PromptsError {
 }
 
 impl PromptSet {
-    /// Reads all texts of `templates/prompts/<folder>/`. Those in `needed` must exist.
+    /// Reads all texts of `templates/prompts/<folder>/`. Fails if one in `needed` is missing.
     pub fn load(assets: &Assets, folder: &str, needed: &[&str]) -> Result<Self, PromptsError> {
         let texts = assets
             .files_under(&format!("templates/prompts/{folder}"))
@@ -47,18 +47,18 @@ impl PromptSet {
         Ok(set)
     }
 
-    /// A text without blanks at its end.
+    /// The text of the file `name`, without blanks at its end.
     pub fn text(&self, name: &str) -> Result<&str, PromptsError> {
         let text = self.texts.get(name).map(|text| text.trim_end());
         text.ok_or_else(|| PromptsError::Missing { folder: self.folder.clone(), name: name.to_owned() })
     }
 
-    /// The lines of a text that are not blank.
+    /// The lines of the file `name` that are not blank.
     pub fn lines(&self, name: &str) -> Result<Vec<String>, PromptsError> {
         Ok(self.text(name)?.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect())
     }
 
-    /// Renders a template. It is an error if `context` lacks a name of the template.
+    /// Renders the template `name`. A name that the template uses and `context` lacks is an error.
     pub fn render(&self, name: &str, context: Value) -> Result<String, PromptsError> {
         let source = self.text(name)?;
         let failed =
@@ -72,7 +72,7 @@ impl PromptSet {
         env.render_named_str(name, source, context).map(|text| text.trim_end().to_owned()).map_err(failed)
     }
 
-    /// Hash over all texts. It is part of the key of results that depend on them.
+    /// Hash over all texts. It is part of the key of results that depend on them, e.g. rollouts.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for part in self.texts.iter().flat_map(|(name, text)| [name, text]) {

@@ -10,9 +10,9 @@ use rand::{RngExt as _, SeedableRng as _};
 pub struct Backoff {
     /// Maximum number of attempts, the first one included.
     pub attempts: u32,
-    /// The first pause is drawn between zero and this. Each further range is twice as long.
+    /// The first pause is drawn between zero and this. The range doubles after each attempt.
     pub base: Duration,
-    /// Longest range of a pause.
+    /// The longest range that a pause is drawn from.
     pub cap: Duration,
 }
 
@@ -21,7 +21,7 @@ pub struct Backoff {
 pub enum Again {
     Never,
     Yes,
-    /// Yes, but only after this time: the other side asked for it.
+    /// Yes, but only after this time, because the other side asked for it, e.g. by `Retry-After`.
     After(Duration),
 }
 
@@ -38,16 +38,14 @@ impl Backoff {
         }
     }
 
-    /// A pause with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter"). It is
-    /// drawn from `seed`, so that callers that failed together do not return together. No random
-    /// state is shared.
+    /// A pause with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter"). Callers
+    /// have different seeds. So those that failed together do not all return at once.
     fn pause(&self, seed: &str, attempt: u32) -> Duration {
         let doubled = self.base.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
         doubled.min(self.cap).mul_f64(fraction(seed, attempt))
     }
 
-    /// A pause of `asked` and a jitter of at most [`base`](Self::base), since the other side asked
-    /// to wait.
+    /// A pause of `asked`, and a jitter of at most [`base`](Self::base).
     fn pause_after(&self, seed: &str, attempt: u32, asked: Duration) -> Duration {
         asked.saturating_add(self.base.mul_f64(fraction(seed, attempt)))
     }
@@ -62,8 +60,8 @@ fn fraction(seed: &str, attempt: u32) -> f64 {
 }
 
 /// Calls `attempt` with its number (from 1) until it succeeds. Returns the last error if `classify`
-/// says never, or if there are no attempts left. `pause` sleeps between attempts. Its own error is
-/// returned at once.
+/// says that a further attempt is useless, or if no attempt is left. `pause` sleeps between
+/// attempts. An error of `pause` is returned at once.
 pub async fn retry<T, E>(
     backoff: &Backoff,
     seed: &str,
@@ -100,7 +98,7 @@ mod tests {
             let longest = BACKOFF.base.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(BACKOFF.cap);
             let pauses: Vec<_> = (0..50).map(|seed: u32| BACKOFF.pause(&seed.to_string(), attempt)).collect();
             assert!(pauses.iter().all(|pause| *pause <= longest), "{attempt}");
-            // Full jitter: about half of the pauses are in the lower half of the range.
+            // Full jitter puts about half of the pauses into the lower half of the range.
             let short = pauses.iter().filter(|pause| **pause < longest / 2).count();
             assert!((10..40).contains(&short), "{attempt}: {short} of 50");
             assert_eq!(pauses[0], BACKOFF.pause("0", attempt));
@@ -112,8 +110,8 @@ mod tests {
 
     #[test]
     fn attempts_and_pauses() {
-        /// Rows: errors of the first attempts (later ones succeed), the pause that fails, and then
-        /// the number of attempts, the number of pauses, and the result.
+        /// Each row: the errors of the first attempts (later ones succeed), the index of the pause
+        /// that fails, and what is expected: number of attempts, number of pauses, result.
         fn check(errors: &[Again], broken_pause: Option<usize>, expect: (u32, usize, Result<u32, &str>)) {
             let (mut attempts, mut pauses) = (0, Vec::new());
             let result = retry(

@@ -1,7 +1,7 @@
 //! Syntax trees of shell and Python texts, instructions of Dockerfiles, and quoting for shells.
 //!
-//! Texts are untrusted and may be nested deeply. So trees are walked with a work list. A recursive
-//! walk must check [`depth`] first.
+//! Texts are untrusted and may be nested deeply, so a recursive walk could overflow the stack.
+//! Trees are therefore walked with a work list. A recursive walk must check [`depth`] first.
 
 pub(crate) mod builder;
 pub(crate) mod dockerfile;
@@ -41,7 +41,7 @@ pub(crate) fn children(node: Node<'_>) -> Vec<Node<'_>> {
     node.children(&mut cursor).collect()
 }
 
-/// The children that the grammar names.
+/// The children that have a name in the grammar, i.e. no punctuation.
 pub(crate) fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.named_children(&mut cursor).collect()
@@ -52,7 +52,7 @@ pub(crate) fn line(node: Node<'_>) -> u32 {
     u32::try_from(node.start_position().row).unwrap_or(u32::MAX - 1) + 1
 }
 
-/// The depth of a tree: the most nodes that are nested in each other.
+/// The depth of a tree: the number of nodes on its longest path from the root.
 pub(crate) fn depth(tree: &Tree) -> usize {
     let mut cursor = tree.walk();
     let (mut here, mut deepest) = (1, 1);
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(depth(&parse(grammar, text).unwrap()), expect, "{text:?}");
         };
         check(Grammar::Python, "", 1);
-        // The module, the statement, the name.
+        // Three nodes: the module, the statement, the name.
         check(Grammar::Python, "a", 3);
         check(Grammar::Python, "a\n(b)\nc", 4);
         check(Grammar::Python, &format!("{}1{}", "(".repeat(20_000), ")".repeat(20_000)), 20_003);

@@ -1,8 +1,9 @@
-//! Canary text of a task, by which a leak of the task into a corpus can be found.
+//! The canary text of a task. If it is found in a corpus, the task has leaked into it.
 
 use crate::model::{Seed, TaskName};
 
-/// A canary in the shape of a UUID, unique to the task's name and seed.
+/// A canary in the form of a UUID. It depends on the task's name and seed, so each task has its
+/// own.
 pub fn canary(name: &TaskName, seed: Seed) -> String {
     let hash = blake3::hash(format!("termsmith canary\0{name}\0{seed}").as_bytes()).to_hex();
     let part = |from: usize, to: usize| &hash.as_str()[from..to];

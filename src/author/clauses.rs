@@ -1,4 +1,5 @@
-//! `clauses.toml` of a recipe: what its instruction demands, and how each demand can be violated.
+//! Reads `clauses.toml` of a recipe: what its instruction demands, and how each demand can be
+//! violated.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::model::{CheckId, Clauses, FileTree, WrongSolution};
 
 const FILE: &str = "clauses.toml";
 
-/// The parts of a task that its clauses are about.
+/// The parts of a task that its clauses depend on.
 pub(super) struct Parts<'a> {
     pub(super) instruction: &'a str,
     pub(super) solution: &'a FileTree,

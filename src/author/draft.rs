@@ -1,4 +1,4 @@
-//! From a blueprint and a recipe to a draft.
+//! Turns a blueprint and a recipe into a draft.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -24,10 +24,10 @@ use crate::model::{
 };
 use crate::mutate::variants;
 
-/// The end of a Dockerfile, shared by all recipes.
+/// The end of a Dockerfile. It is the same for all recipes.
 const DEFAULT_DOCKERFILE_TAIL: &str = "COPY app/ /app/\nWORKDIR /app\n";
 
-/// Assets shared by all recipes: bases, the verifier's own files, and the word lists.
+/// Assets that all recipes share: bases, the verifier's own files, and the word lists.
 #[derive(Clone, Debug)]
 pub struct AuthorAssets {
     bases: BTreeMap<String, String>,
@@ -63,7 +63,7 @@ impl AuthorAssets {
         Ok(Self { bases, verifier, words, variants: variants(assets)? })
     }
 
-    /// The Dockerfile prefix of a base.
+    /// The text that a base's Dockerfiles begin with.
     pub fn base(&self, name: &str) -> Option<&str> {
         self.bases.get(name).map(String::as_str)
     }
@@ -73,12 +73,13 @@ impl AuthorAssets {
         self.variants.iter().filter(|variant| !variant.conditional).cloned().collect()
     }
 
-    /// Signatures and docstrings of the module through which tests reach a subject.
+    /// The interface of the module that tests use to reach the solver's work: signatures and
+    /// docstrings.
     pub fn subject_interface(&self) -> String {
         interface(self.verifier.text("subject.py").unwrap_or_default())
     }
 
-    /// Hash over all shared assets, for the address of a draft.
+    /// Hash over all shared assets. It is part of a draft's key.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut part = |bytes: &[u8]| {
@@ -107,7 +108,7 @@ impl AuthorAssets {
     }
 }
 
-/// Renders `recipe` for `blueprint`. `limits` are those of the domain.
+/// Renders `recipe` for `blueprint`. `limits` are the domain's.
 pub fn draft(
     shared: &AuthorAssets,
     recipe: &Recipe,
@@ -191,8 +192,8 @@ pub fn draft(
     })
 }
 
-/// The tests of `draft` with other random numbers, and all else as it was: the same task with other held-out inputs. `None`
-/// if the tests draw no random numbers.
+/// The tests of `draft` with other random numbers, so with other held-out inputs. All else stays as
+/// it was. `None` if the tests draw no random numbers.
 pub fn redrawn_tests(
     shared: &AuthorAssets,
     recipe: &Recipe,
@@ -213,7 +214,8 @@ pub fn redrawn_tests(
     Ok((tests != draft.task.tests).then_some(tests))
 }
 
-/// Variants for all tasks that the recipe does not exclude, conditional ones that it includes, and its own.
+/// Variants for all tasks that the recipe does not exclude, conditional variants that it includes,
+/// and its own variants.
 fn legal_variants(
     shared: &AuthorAssets,
     renderer: &Renderer<'_>,
@@ -248,9 +250,9 @@ fn legal_variants(
 }
 
 struct Contexts {
-    /// All parameters: for fixtures, solutions and tests.
+    /// All parameters. Fixtures, solutions and tests use them.
     full: Value,
-    /// Parameters that a solver can know: for the expert.
+    /// The parameters that a solver can know. The expert uses them.
     public: Value,
 }
 
@@ -326,11 +328,12 @@ pub struct Shipping<'a> {
     pub limits: &'a Limits,
 }
 
-/// Seconds of the declared limit that the checks leave to the start and the end of `test.sh`. A
-/// harness kills it at the limit.
+/// Seconds at the end of the declared limit that the checks leave to `test.sh`. A harness kills it
+/// at the limit.
 const MARGIN_SEC: u32 = 10;
 
-/// `own` tests with what every task ships beside them: the verifier's files and pristine copies of the environment.
+/// The task's `own` tests with the files that every task ships beside them: the verifier's files,
+/// and pristine copies of the environment.
 pub fn shipped_tests(
     shared: &AuthorAssets,
     own: FileTree,
@@ -341,7 +344,7 @@ pub fn shipped_tests(
         let marked = format!("# {canary}\n{checks}");
         files.insert(rel("test_outputs.py"), File::text(marked));
     }
-    // Pristine copies from which the tests recompute the expected values; a solver never had access to them.
+    // From pristine copies the tests compute the expected values. No solver could change them.
     let mut pristine = environment.clone();
     pristine.files.remove(&rel("Dockerfile"));
     files.graft(&rel("pristine"), &pristine);
@@ -353,7 +356,7 @@ pub fn shipped_tests(
         "roots": subject.roots,
         "as_root": subject.needs_shared().is_some(),
         "seconds": limits.verifier_timeout_sec.saturating_sub(MARGIN_SEC).max(1),
-        // Half of a processor, or of the container's share, in milliseconds per second.
+        // Milliseconds per second of half a processor, or of half the container's share.
         "half_ms": (limits.cpus.min(1.0) * 500.0) as u32,
     })));
     for (path, _) in shared.verifier.iter() {
@@ -391,7 +394,7 @@ fn weights(recipe: &Recipe, checks: &[CheckId]) -> Result<BTreeMap<CheckId, f64>
     known.collect()
 }
 
-/// The names of the top-level `test_…` functions, in file order.
+/// The names of the top-level functions `test_…`, in file order.
 pub fn check_ids(source: &str) -> Vec<CheckId> {
     static TEST: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^def (test_\w+)\(").ok());
     let Some(pattern) = TEST.as_ref() else { return Vec::new() };

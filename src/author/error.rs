@@ -3,7 +3,7 @@
 use crate::model::{Blueprint, PathError};
 use crate::mutate::VariantError;
 
-/// A recipe that cannot be rendered. The error concerns one recipe; other tasks continue.
+/// Why a recipe cannot be rendered. Tasks of other recipes continue.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorError {
     #[error("recipe `{recipe}`: no file `{file}`\nhint: {hint}")]
@@ -33,7 +33,7 @@ pub enum AuthorError {
 }
 
 impl AuthorError {
-    /// `blueprint` names a recipe or a domain that does not exist, or no recipe.
+    /// The error for a blueprint whose recipe or domain does not exist, or that has no recipe.
     pub fn unknown(blueprint: &Blueprint) -> Self {
         Self::Unknown(blueprint.recipe().map_or_else(|| blueprint.domain.to_string(), ToString::to_string))
     }

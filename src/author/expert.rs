@@ -1,7 +1,8 @@
-//! `expert.toml`: the script of the scripted expert.
+//! Reads `expert.toml`, the script of the scripted expert.
 //!
-//! Its strings can use only what a solver can see: the public parameters and the task's own axes. Values from the fixtures
-//! are filled in at rollout time, as `@{name}`, from the output of a command.
+//! Its strings can use only what a solver can see: the public parameters and the task's own axes. A
+//! value from a fixture is written as `@{name}`. At rollout time it is filled in from the output of
+//! a command.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ struct DeclaredStep {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeclaredTurn {
-    /// An expression; the turn exists only where it holds.
+    /// An expression. The turn is left out if it is false.
     when: Option<String>,
     say: Vec<String>,
     run: String,
@@ -107,7 +108,8 @@ struct DeclaredSlip {
     fix: String,
 }
 
-/// Reads and renders the expert of a recipe. `public` holds `p` (public parameters only) and `task`.
+/// Reads and renders the expert of a recipe. `public` holds `p` (public parameters only) and
+/// `task`.
 pub(super) fn expert(renderer: &Renderer<'_>, public: &Value) -> Result<ExpertScript, AuthorError> {
     let recipe = renderer.recipe;
     let source = renderer.files.text(FILE).ok_or_else(|| AuthorError::MissingFile {
@@ -125,7 +127,7 @@ pub(super) fn expert(renderer: &Renderer<'_>, public: &Value) -> Result<ExpertSc
     for step in declared.step {
         let place = format!("step {}", step.id);
         let ways = reader.turns(&place, step.way)?;
-        // A step whose ways all have a condition that does not hold is not part of this task.
+        // If no way's condition holds, the step is not part of this task.
         if ways.is_empty() {
             continue;
         }
@@ -175,13 +177,14 @@ impl Reader<'_> {
         texts.iter().map(|text| self.text(place, text)).collect()
     }
 
-    /// Whether the condition `when` holds; there need not be one.
+    /// Whether the condition `when` holds. True if there is none.
     fn holds(&self, place: &str, when: Option<&str>) -> Result<bool, AuthorError> {
         let Some(when) = when else { return Ok(true) };
         Ok(!self.text(place, &format!("{{% if {when} %}}yes{{% endif %}}"))?.is_empty())
     }
 
-    /// A rendered regular expression that compiles. `groups` is the number of groups that it must have, if that matters.
+    /// Renders a regular expression, and checks that it compiles. `groups` is the number of groups
+    /// that it must have, if that matters.
     fn pattern(&self, place: &str, pattern: &str, groups: Option<usize>) -> Result<String, AuthorError> {
         let pattern = self.text(place, pattern)?;
         let compiled = Regex::new(&pattern).map_err(|error| self.malformed(format!("{place}: {error}")))?;
@@ -198,7 +201,7 @@ impl Reader<'_> {
         turns.filter_map(Result::transpose).collect()
     }
 
-    /// The turn; `None` if its condition does not hold.
+    /// Renders a turn. `None` if its condition does not hold.
     fn turn(&self, place: &str, turn: DeclaredTurn) -> Result<Option<ScriptTurn>, AuthorError> {
         if !self.holds(place, turn.when.as_deref())? {
             return Ok(None);

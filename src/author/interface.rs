@@ -1,4 +1,4 @@
-//! What a Python module offers: signatures and docstrings, for a prompt.
+//! Reads what a Python module offers, for a prompt: signatures and docstrings.
 
 use tree_sitter::Node;
 

@@ -1,7 +1,7 @@
-//! Renders a recipe for a blueprint: the author that needs no model.
+//! The author that needs no model: it renders a recipe for a blueprint.
 //!
-//! A draft is a pure function of the blueprint, the recipe's files and the shared templates: no clock, no environment, no
-//! engine. Screening decides whether a draft is a sound task.
+//! A draft is a pure function of the blueprint, the recipe's files and the shared templates. It
+//! depends on no clock, environment or engine. Screening decides whether a draft is a sound task.
 
 mod canary;
 mod clauses;

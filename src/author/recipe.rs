@@ -1,4 +1,4 @@
-//! Recipes of a templates folder: a checked declaration and the files beside it.
+//! Reads the recipes in a templates folder: a checked declaration, and the files beside it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::assets::Assets;
 use crate::domain::{DomainError, RecipeDecl, Specs, load_recipes};
 use crate::model::{File, FileTree, RecipeId, RelPath};
 
-/// One recipe: its declaration and all its files, by path below its folder.
+/// A recipe: its declaration and all its files. Paths are relative to its folder.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub id: RecipeId,
@@ -16,7 +16,8 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Hash over every file, and whether a task has it as an executable one, for the address of a draft.
+    /// Hash over every file, and whether the file is executable in a task. It is part of a draft's
+    /// key.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut part = |bytes: &[u8]| {

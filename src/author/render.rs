@@ -9,12 +9,12 @@ use super::seeded::{Vocabulary, add_functions};
 use crate::model::{File, FileTree, RelPath, Seed};
 use crate::syntax::shell_word;
 
-/// Extension of templates; removed from the name of the rendered file.
+/// Extension of templates. A rendered file's name does not have it.
 const TEMPLATE_SUFFIX: &str = ".j2";
 
 /// Renders the templates of one recipe for one task.
 pub(super) struct Renderer<'a> {
-    /// Its name, for messages.
+    /// The recipe's name, for messages.
     pub(super) recipe: &'a str,
     /// All files of the recipe, so that templates can include each other.
     pub(super) files: &'a FileTree,
@@ -23,12 +23,13 @@ pub(super) struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    /// Renders one text; `name` is for messages and for the random numbers it draws.
+    /// Renders one text. `name` is for messages, and seeds the text's random numbers.
     pub(super) fn text(&self, name: &str, source: &str, context: &Value) -> Result<String, AuthorError> {
         self.texts(name)?.text(name, source, context)
     }
 
-    /// For many texts of the file `name`, which share their templates and their random numbers.
+    /// Renders several texts of the file `name`. They share their templates and one sequence of
+    /// random numbers.
     pub(super) fn texts(&self, name: &str) -> Result<Texts<'_>, AuthorError> {
         let failed = |error: &minijinja::Error| template_error(self.recipe, name, error);
         let mut env = environment().map_err(|error| failed(&error))?;
@@ -36,7 +37,7 @@ impl Renderer<'_> {
         for (path, file) in self.files.iter() {
             let Some(text) = file.as_text() else { continue };
             let added = env.add_template(path.as_str(), text);
-            // Verbatim files may be included too, but need not be valid templates.
+            // A file that is not a template may be included too, but need not parse as a template.
             if path.as_str().ends_with(TEMPLATE_SUFFIX) {
                 added.map_err(|error| failed(&error))?;
             }
@@ -44,7 +45,7 @@ impl Renderer<'_> {
         Ok(Texts { recipe: self.recipe, env })
     }
 
-    /// Every file below `folder/`, with that prefix and `.j2` removed.
+    /// Every file below `folder/`, rendered. Paths are without this prefix and without `.j2`.
     pub(super) fn folder(&self, folder: &str, context: &Value) -> Result<FileTree, AuthorError> {
         let mut out = FileTree::default();
         for (path, file) in self.files.iter() {
@@ -58,7 +59,7 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// The one file that is called `name` or `name.j2`.
+    /// The file `name` or `name.j2`, rendered. `None` if neither exists.
     pub(super) fn one(&self, name: &str, context: &Value) -> Result<Option<File>, AuthorError> {
         for candidate in [name.to_owned(), format!("{name}{TEMPLATE_SUFFIX}")] {
             let found = self.files.iter().find(|(path, _)| path.as_str() == candidate);
@@ -90,8 +91,8 @@ impl Renderer<'_> {
     }
 }
 
-/// Whether a recipe's file is executable in a task, where it is called `name`. Scripts are so by their name: a folder unpacked without
-/// modes must give the same task.
+/// Whether a recipe's file is executable in the task. For a script the name decides: a folder that
+/// was unpacked without modes must give the same task.
 pub(super) fn is_executable(name: &str, file: &File) -> bool {
     let name = name.strip_suffix(TEMPLATE_SUFFIX).unwrap_or(name);
     file.executable || name.ends_with(".sh") || name.ends_with(".py")
@@ -104,7 +105,7 @@ pub(super) struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    /// Renders one text; `name` is for messages.
+    /// Renders one text. `name` is for messages.
     pub(super) fn text(&self, name: &str, source: &str, context: &Value) -> Result<String, AuthorError> {
         let rendered = self.env.render_named_str(name, source, context.clone());
         rendered.map_err(|error| template_error(self.recipe, name, &error))
@@ -112,7 +113,7 @@ impl Texts<'_> {
 }
 
 fn template_error(recipe: &str, file: &str, error: &minijinja::Error) -> AuthorError {
-    // The debug form includes the offending lines, which the display form omits.
+    // The debug form contains the offending lines. The display form omits them.
     AuthorError::Template { recipe: recipe.to_owned(), file: file.to_owned(), message: format!("{error:#}") }
 }
 
@@ -122,7 +123,7 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
         SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?,
     );
     env.set_undefined_behavior(UndefinedBehavior::Strict);
-    // No autoescape: fixtures may end in .json and .html.
+    // Nothing is escaped, although names of fixtures may end in .json or .html.
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_debug(true);
     env.add_filter("shquote", |text: String| shell_word(&text).into_owned());
@@ -130,7 +131,7 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     Ok(env)
 }
 
-/// A value as a Python literal. JSON differs from Python only in three words.
+/// A value as a Python literal. JSON differs from Python only in `true`, `false` and `null`.
 fn python_literal(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {

@@ -1,4 +1,4 @@
-//! Random functions for templates: deterministic for a task seed and a file.
+//! Random functions for templates. Their results depend only on the task's seed and the file.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::model::Seed;
 
-/// Decimal digits that every number of 64 bits holds.
+/// Every number with so many decimal digits fits into 64 bits.
 const MOST_DIGITS: u32 = 15;
 
 /// Words for `word()` and names for `person()`.
@@ -25,13 +25,14 @@ struct Source(Arc<Mutex<ChaCha20Rng>>);
 
 impl Source {
     fn rng(&self) -> MutexGuard<'_, ChaCha20Rng> {
-        // The generator stays usable after a panic in another thread; that panic is reported there.
+        // The generator stays usable after a panic in another thread. That thread reports the
+        // panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds `rand_int`, `rand_float`, `choice`, `sample`, `shuffle`, `chance`, `hex`, `word`, `person` and `weighted`, all
-/// drawing from one generator seeded with `seed`.
+/// Adds `rand_int`, `rand_float`, `choice`, `sample`, `shuffle`, `chance`, `hex`, `word`, `person`
+/// and `weighted`. All draw from one generator with the seed `seed`.
 pub(super) fn add_functions(env: &mut Environment<'_>, seed: Seed, words: &Vocabulary) {
     let source = Source(Arc::new(Mutex::new(ChaCha20Rng::seed_from_u64(seed.0))));
     let from = source.clone();
@@ -47,7 +48,8 @@ pub(super) fn add_functions(env: &mut Environment<'_>, seed: Seed, words: &Vocab
             return Err(bad(format!("rand_float(…, {digits}): {MOST_DIGITS} digits are the most")));
         }
         let scale = 10f64.powi(digits.cast_signed());
-        // Rounding multiplies, and the generator needs the distance.
+        // Rounding multiplies the bounds, and the generator uses their distance. Both must be
+        // finite.
         if ![low * scale, high * scale, high - low].iter().all(|number| number.is_finite()) {
             return Err(bad(format!(
                 "rand_float({low}, {high}, {digits}): these bounds are too large, or no numbers"
@@ -117,7 +119,7 @@ fn bad(message: impl Into<String>) -> Error {
 mod tests {
     use super::*;
 
-    /// Whatever a template asks for, it is drawn or an error.
+    /// A template's request is drawn or an error. None panics.
     #[test]
     fn bounds_of_numbers_are_checked() {
         let check = |call: &str, expect: Result<&str, &str>| {

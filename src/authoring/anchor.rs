@@ -1,6 +1,8 @@
-//! Something real to begin from: what a command of the machine says about itself, and which other commands are there.
+//! Shows a sampler something real of the machine: the help text of one command, and the names of
+//! other commands.
 //!
-//! A sampler without anchors repeats itself: a few topics per domain make up most of its requests.
+//! A sampler without an anchor repeats itself: most of its requests are about a few topics per
+//! domain.
 
 use serde::Serialize;
 
@@ -9,14 +11,14 @@ use super::{StageContext, StageError};
 use crate::model::{Difficulty, File, FileTree};
 use crate::verify::{Act, Condition};
 
-/// Bytes of a help text that are shown: its synopsis and the first options.
+/// Bytes of a help text that are shown. They hold its synopsis and the first options.
 const HELP: usize = 1_200;
-/// Commands that are shown besides.
+/// Number of other commands that are named.
 const COMMANDS: usize = 24;
-/// Line between the help text and the list of commands.
+/// The line between the help text and the list of commands.
 const LINE: &str = "=== commands ===";
 
-/// What the machine says.
+/// What a sampler is shown of the machine.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Anchor {
     pub(super) tool: String,
@@ -24,7 +26,8 @@ pub(super) struct Anchor {
     pub(super) commands: Vec<String>,
 }
 
-/// The anchor of a blueprint: one of the domain's tools, drawn by the blueprint's seed, in a container of the domain's base.
+/// The anchor of a blueprint. The blueprint's seed draws one of the domain's tools. A container of
+/// the domain's base prints its help text.
 pub(super) async fn anchor(context: &StageContext<'_>) -> Result<Anchor, StageError> {
     let seed = context.blueprint.seed.derive(&["anchor"]);
     let tools = &context.spec.tools;
@@ -47,7 +50,7 @@ pub(super) async fn anchor(context: &StageContext<'_>) -> Result<Anchor, StageEr
         Box::pin(context.runner.trial(&hashed, Act::Solve(&files), Condition::Ordinary, 0)).await?;
     let (help, commands) = log.output.split_once(LINE).unwrap_or((&log.output, ""));
     let mut commands: Vec<_> = commands.lines().map(str::trim).filter(|name| !name.is_empty()).collect();
-    // An order of its own for each blueprint.
+    // Each blueprint has its own order, so samplers see different commands.
     commands.sort_by_key(|name| (seed.derive(&[name]).0, name.to_owned()));
     commands.truncate(COMMANDS);
     commands.sort_unstable();

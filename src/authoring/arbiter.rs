@@ -1,4 +1,5 @@
-//! Who is at fault where a solution fails checks: the solution, the checks or the instruction. Asked of a model that sees no solution.
+//! Asks a model who is at fault if a solution fails checks: the solution, the checks or the
+//! instruction. The model sees no solution.
 
 use minijinja::context;
 use schemars::JsonSchema;
@@ -31,7 +32,7 @@ pub(super) struct Judged {
     pub(super) reason: String,
 }
 
-/// Asks about `failures` of a solution that did `changed` to files.
+/// Asks about `failures` of a solution. `changed` lists the files that it changed.
 pub(super) async fn judged(
     context: &StageContext<'_>,
     working: &Working,
@@ -63,7 +64,7 @@ pub(super) async fn judged(
     let whole = squeeze(instruction);
     let judged = ask_checked(context.models, &site, &request, |judged: &Judged| {
         let quoted = !judged.words.trim().is_empty() && whole.contains(&squeeze(&judged.words));
-        // Without words that demand it, nothing is the solution's fault.
+        // A solution is at fault only if words of the instruction demand what it lacks.
         if judged.fault == Fault::Solution && !quoted {
             return Err(
                 "`words` must quote the instruction verbatim where the solution is at fault".to_owned()
@@ -73,7 +74,8 @@ pub(super) async fn judged(
     });
     match judged.await {
         Ok(judged) => Ok(judged),
-        // Without a judgement, nothing shows that the solution is wrong, and its author has seen no checks.
+        // Without a judgement, nothing shows that the solution is wrong. Its author never saw the
+        // checks, so the checks are blamed.
         Err(AskError::Unusable { .. }) => Ok(Judged {
             fault: Fault::Checks,
             words: String::new(),

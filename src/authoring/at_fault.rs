@@ -1,4 +1,4 @@
-//! Which stage has to mend what a screening found, and what it is told.
+//! Decides which stage must mend what a screening found, and what that stage is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,25 +7,25 @@ use super::stage::{Found, StageRef};
 use super::stages::{self, place};
 use crate::model::{Certificate, Clauses, Outcome, Part, RejectReason, RowKind};
 
-/// Told of a violation that may be none.
+/// Added to the problem of a violation that may change nothing.
 const MAY_HAVE_NO_EFFECT: &str =
     " (its effect may be none: replace it by a violation that changes a result, or drop it)";
-/// Told of statements of the reference that nobody misses.
+/// Added to the problem of lines of the reference that no check needs.
 const MAY_BE_NOT_DEMANDED: &str = " again, after these were asked for one that notices it: if no sentence of the instruction demands what these lines do, leave them out; else keep \
      them, and let them do plainly what it demands";
 
-/// A rejected certificate, and what was found out about it.
+/// A rejected certificate, with the judgements about its mutants.
 #[derive(Debug)]
 pub(super) struct Rejection<'a> {
     pub(super) certificate: &'a Certificate,
     pub(super) clauses: &'a Clauses,
-    /// The words that surviving mutants violate, by the mutant's name.
+    /// The words of the instruction that surviving mutants violate, by the mutant's name.
     pub(super) violated: &'a BTreeMap<String, String>,
 }
 
 impl Rejection<'_> {
-    /// What is asked for, and of whom. `survivors` are the wrong solutions that passed before;
-    /// those of this certificate are added.
+    /// The problems, and the stage that must mend them. `survivors` holds the wrong solutions that
+    /// passed an earlier version. Those of this certificate are added.
     pub(super) fn found(&self, survivors: &mut BTreeSet<String>) -> Option<Found> {
         let reasons = self.certificate.reasons.iter();
         let told: Vec<_> = reasons
@@ -40,7 +40,7 @@ impl Rejection<'_> {
         Found::of(first, problems.map(|(_, problem)| problem).collect())
     }
 
-    /// Who has to mend a row, and what is said besides its message.
+    /// The stage that must mend a row, and a text that is added to the row's message.
     fn at_fault(&self, reason: &RejectReason, survivors: &mut BTreeSet<String>) -> (StageRef, String) {
         let Self { certificate, clauses, violated } = *self;
         let plainly = |stage: StageRef| (stage, String::new());
@@ -49,15 +49,16 @@ impl Rejection<'_> {
             RowKind::Build | RowKind::Leak => plainly(&stages::Environment),
             RowKind::Inputs => plainly(&stages::Solution),
             RowKind::Blind => plainly(&stages::Blind),
-            // A violation of no effect, or that no check notices twice, may be none.
+            // If a violation changes nothing, or no check notices it twice, it may be no violation.
             RowKind::Clause
                 if without_effect(certificate, &reason.name)
                     || !survivors.insert(identity(clauses, &reason.name)) =>
             {
                 (&stages::Clauses, MAY_HAVE_NO_EFFECT.to_owned())
             }
-            // No check can notice what no sentence demands; then the reference has no need of it
-            // either. Each is asked in turn.
+            // Perhaps no sentence demands these lines. Then no check can notice their absence, and
+            // the reference does not need them. The authors of checks and of the solution are asked
+            // in turn.
             RowKind::AblatedSolution if !toggled(survivors, &reason.name) => {
                 (&stages::Solution, MAY_BE_NOT_DEMANDED.to_owned())
             }
@@ -94,7 +95,8 @@ fn toggled(names: &mut BTreeSet<String>, name: &str) -> bool {
     is_new
 }
 
-/// The mutants that pass, with the words that they violate, for an author who has to notice them.
+/// A list of the mutants that pass, with the words that they violate. The author of the checks must
+/// notice them.
 fn surviving_mutants(certificate: &Certificate, violated: &BTreeMap<String, String>) -> String {
     let rows = certificate.rows.iter().filter(|row| row.kind == RowKind::Mutant && row.counts);
     let passed = rows.filter(|row| row.outcome == Some(Outcome::Pass));
@@ -108,7 +110,7 @@ fn surviving_mutants(certificate: &Certificate, violated: &BTreeMap<String, Stri
     })
 }
 
-/// The rows of the violations that passed the checks of an earlier version.
+/// The rows of violations that passed an earlier version of the checks.
 pub(super) fn survived(clauses: &Clauses, survivors: &BTreeSet<String>) -> Vec<(RowKind, Option<String>)> {
     let all = clauses
         .clause
@@ -121,7 +123,8 @@ pub(super) fn survived(clauses: &Clauses, survivors: &BTreeSet<String>) -> Vec<(
         .collect()
 }
 
-/// What a violation does, by the name of its row: another one may get the same name.
+/// What identifies a violation across versions: its row's name and its content, since a later
+/// violation may get the same name.
 fn identity(clauses: &Clauses, row: &str) -> String {
     let all = clauses
         .clause
@@ -131,7 +134,7 @@ fn identity(clauses: &Clauses, row: &str) -> String {
     found.map_or_else(|| row.to_owned(), |(_, violation)| format!("{row} {}", violation.identity()))
 }
 
-/// Whether a violation left the reference's own state.
+/// Whether a violation left the same state as the reference.
 fn without_effect(certificate: &Certificate, name: &str) -> bool {
     certificate.rows.iter().any(|row| row.kind == RowKind::Clause && row.name == name && !row.counts)
 }
@@ -183,7 +186,7 @@ mod tests {
             let found = rejection.found(&mut survivors).unwrap();
             assert_eq!((found.stage.name(), found.problems.join("; ").as_str()), expect, "{reasons:?}");
         };
-        // The author of the checks wrote the file, whatever its finding mentions.
+        // The finding is in a file of the checks' author. The paths that it mentions do not matter.
         let finding = "tests/test_outputs.py: a path below solution/";
         check(
             &[(RowKind::Lint, finding)],
@@ -194,7 +197,7 @@ mod tests {
         let not_demanded = "chmod passes again, after these were asked for one that notices it: if no sentence of the instruction demands what these lines do, leave them \
                             out; else keep them, and let them do plainly what it demands";
         check(&[ablated, (RowKind::Variant, "spaces")], ("solution", not_demanded));
-        // It was kept, so that the checks have to notice it after all.
+        // The solution's author kept the lines. Now the checks must notice their absence.
         check(&[ablated], ("checks", "chmod passes"));
         check(
             &[(RowKind::Clause, "count/zero")],
@@ -224,7 +227,8 @@ mod tests {
         };
         let [zero, all_lines] = ["zero", "all-lines"].map(|name| format!("count/{name} "));
         check(&[], &[]);
-        // A script of an attack; a violation that is no longer there; another one of the same name.
+        // An attack's script, a violation that no longer exists, a violation to be tried, and the
+        // name of a violation with other content.
         check(&["cp a b", "count/gone ", &all_lines, "count/zero true"], &["count/all-lines"]);
         check(&[&all_lines, &zero], &["count/zero", "count/all-lines"]);
     }

@@ -1,7 +1,9 @@
-//! Difficulty by what happens: solvers of two strengths try a task, and one outside the wanted band is evolved into another.
+//! Measures a task's difficulty: a strong and a weak solver try it. A task outside the wanted band
+//! is rewritten to be harder or easier (an evolution).
 //!
-//! A pass that is as likely as a failure teaches a policy most; a task that a weak solver passes teaches nothing, one that none passes teaches nothing either
-//! (`reference/landscape.md`: bands of pass rates in TMax and FACET).
+//! A policy learns most from a task that it passes about half the time. It learns nothing from a
+//! task that everyone passes or that nobody passes. TMax and FACET use bands of pass rates too
+//! (`reference/landscape.md`).
 
 use minijinja::context;
 
@@ -11,22 +13,22 @@ use crate::llm::{CallSite, ChatMessage, ChatRequest, ModelRole};
 use crate::model::{Band, BandRecord, Passed};
 use crate::rollout::{AgentConfig, PreparedTask, Texts, attempt, read_record};
 
-/// How often a task is evolved. Each time costs as much as a task.
+/// Number of times that a task is evolved. An evolution costs as much as a new task.
 pub(super) const MAX_EVOLUTIONS: u32 = 2;
-/// The stage of the call that asks for another request.
+/// The stage name of the call that asks for a harder or easier request.
 const STAGE: &str = "author-evolve";
 
-/// Solvers of two strengths.
+/// A strong and a weak solver.
 #[derive(Clone, Copy, Debug)]
 pub struct Bands<'a> {
     pub texts: &'a Texts,
     pub strong: &'a AgentConfig,
     pub weak: &'a AgentConfig,
-    /// Attempts of each.
+    /// Attempts of each solver.
     pub attempts: u32,
 }
 
-/// Lets both solvers try version `edition` of the draft.
+/// Lets both solvers try the draft. `edition` numbers its versions, so each version is tried anew.
 pub(super) async fn measured(
     context: &StageContext<'_>,
     bands: &Bands<'_>,
@@ -56,7 +58,8 @@ async fn passed(
     Ok(Passed { passed, of: bands.attempts })
 }
 
-/// The band: a weak solver passes less than half of its attempts, and a strong one passes at all.
+/// The band. A task is wanted if the weak solver passes less than half of its attempts, and the
+/// strong one passes at least once.
 fn band(strong: Passed, weak: Passed) -> Band {
     if 2 * weak.passed >= weak.of {
         Band::TooEasy
@@ -67,7 +70,7 @@ fn band(strong: Passed, weak: Passed) -> Band {
     }
 }
 
-/// The request of a harder or easier task. `context` is that of the next evolution.
+/// Asks for the request of a harder or easier task. `context` is that of the next evolution.
 pub(super) async fn evolved(
     context: &StageContext<'_>,
     working: &Working,

@@ -1,4 +1,5 @@
-//! The clauses of any task, as a model writes them that sees the instruction and the reference, and not the tests.
+//! Has a model write the clauses of any task. It sees the instruction and the reference, and no
+//! tests.
 
 use minijinja::context;
 
@@ -9,7 +10,7 @@ use super::working::files_text;
 use super::{MAX_VERSIONS, StageError};
 use crate::model::{ClauseError, Clauses, FileTree};
 
-/// The parts of a task that its clauses are about.
+/// The parts of a task that its clauses depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     pub instruction: &'a str,
@@ -17,7 +18,8 @@ pub struct Source<'a> {
     pub solution: &'a FileTree,
 }
 
-/// Asks for the clauses of a task. `Err` inside: what was wrong with the last of [`MAX_VERSIONS`] versions.
+/// Asks for the clauses of a task. The inner `Err` has the problems of the last version, after
+/// [`MAX_VERSIONS`].
 pub async fn declare_clauses(
     asking: &Asking<'_>,
     source: Source<'_>,

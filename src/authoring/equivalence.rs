@@ -1,7 +1,10 @@
-//! Whether mutants that pass every check violate the instruction at all. Asked of a model that sees no checks.
+//! Asks a model whether mutants that pass every check violate the instruction at all. The model
+//! sees no checks.
 //!
-//! Deciding it is undecidable in general, and by hand it is what makes mutation testing expensive; a model's judgement is what Meta's ACH uses
-//! (arXiv 2501.12862). Here it must quote the words that a mutant violates; what it sets aside is named in the certificate, with its reason.
+//! A mutant that violates nothing is equivalent to the reference, so no check can stop it. Deciding
+//! that is undecidable in general, and expensive by hand. Meta's ACH asks a model too (arXiv
+//! 2501.12862). Here the model must quote the words that a mutant violates. Mutants without such
+//! words are set aside. The certificate names them, with the model's reason.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +21,10 @@ use crate::llm::{AskError, CallSite, ChatMessage, ChatRequest, ModelRole, ask_ch
 use crate::model::{Certificate, EquivalentMutant, FileTree, Outcome, RowKind, squeeze};
 use crate::mutate::mutants;
 
-/// Mutants in one request: each has to be worked through.
+/// Mutants in one request. The model has to think through each of them.
 const MOST: usize = 20;
 
-/// A mutant that passes, as the judge sees it.
+/// A mutant that passed, as the judge sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Survivor {
     name: String,
@@ -29,11 +32,11 @@ pub(super) struct Survivor {
     change: String,
 }
 
-/// The judgements of one request.
+/// The judgements in one reply.
 #[derive(Debug, Default)]
 pub(super) struct Judgements {
     pub(super) equivalent: Vec<EquivalentMutant>,
-    /// The words that a mutant violates, by its name; empty if the judge did not say.
+    /// The words that a mutant violates, by its name. Empty if the judge did not say.
     pub(super) violated: BTreeMap<String, String>,
 }
 
@@ -50,7 +53,8 @@ struct Judged {
     reason: String,
 }
 
-/// The surviving mutants that are not judged yet, if they are so many that they reject the draft; at most [`MOST`].
+/// The surviving mutants that the judge must still see. Empty unless the mutants reject the draft.
+/// At most [`MOST`].
 pub(super) fn open(
     certificate: &Certificate,
     solution: &FileTree,
@@ -92,7 +96,7 @@ fn change(before: &FileTree, after: &FileTree) -> String {
     format!("{}{}", lines("-", &old), lines("+", &new))
 }
 
-/// Asks about `survivors`. Where the judge gives no usable answer, all of them violate something.
+/// Asks about `survivors`. If the judge gives no usable answer, all of them count as violations.
 pub(super) async fn judged(
     context: &StageContext<'_>,
     working: &Working,
@@ -142,7 +146,8 @@ fn problem(reply: &Reply, count: usize, instruction: &str) -> Option<String> {
     Some(format!("`violates` of number {} is not in the instruction: quote it verbatim", misquoted.number))
 }
 
-/// The judgements of `reply`, by mutant. Of a mutant that it does not name, nothing is known.
+/// The judgements of `reply`, by mutant. A mutant that the reply does not name counts as a
+/// violation.
 fn sorted(survivors: &[Survivor], reply: &Reply) -> Judgements {
     let mut judgements = Judgements::default();
     for (index, Survivor { name, .. }) in survivors.iter().enumerate() {

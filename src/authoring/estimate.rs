@@ -1,5 +1,5 @@
-//! What a run by a model will ask and cost, before anything is asked: usual numbers by stage, and
-//! the prompts.
+//! Estimates what a model's run will cost before anything is asked: usual numbers by stage, and the
+//! prompts.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::assets::Assets;
 use crate::llm::ModelRole;
 use crate::model::{Difficulty, File, FileTree, StageName};
 
-/// What a draft usually takes, by stage: `templates/prompts/author-NAME/usual.toml`. The numbers
-/// were measured on drafts of twelve blueprints of all domains that were played by hand, each stage
-/// in one reply, repairs included (`docs/evidence.md`).
+/// Usual numbers of one draft, by stage: `templates/prompts/author-NAME/usual.toml`. They were
+/// measured on drafts of twelve blueprints of all domains, with a person in the model's place. Each
+/// stage took one reply, plus repairs (`docs/evidence.md`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usual(BTreeMap<&'static str, UsualStage>);
 
@@ -33,7 +33,7 @@ pub struct UsualStage {
     pub output_tokens: u64,
 }
 
-/// A file of usual numbers that cannot be read.
+/// Why the usual numbers cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UsualError {
     #[error("`{0}` is missing")]
@@ -47,7 +47,8 @@ pub enum UsualError {
 }
 
 impl Usual {
-    /// Reads the numbers of the stages that ask, unless `counts` leave them out.
+    /// Reads the numbers of all stages that ask a model. A stage with a count of 0 in `counts` is
+    /// left out.
     pub fn load(assets: &Assets, counts: &StageCounts) -> Result<Self, UsualError> {
         let asking = counts.stages().filter(|stage| stage.asks() != Asks::Nobody);
         let read = asking.map(|stage| {
@@ -65,7 +66,7 @@ impl Usual {
     }
 }
 
-/// What is expected of a run.
+/// The estimate of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     pub stages: Vec<StageEstimate>,
@@ -73,7 +74,7 @@ pub struct Estimate {
     pub usd: Option<f64>,
 }
 
-/// What is expected of one stage.
+/// The estimate of one stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageEstimate {
     pub stage: StageName,
@@ -84,8 +85,8 @@ pub struct StageEstimate {
     pub usd: Option<f64>,
 }
 
-/// Multiplies what is usual by `drafts`; each is tried by `solvers`, which are roles and numbers of
-/// attempts. `price` is in US dollars per 1M input and output tokens.
+/// Multiplies the usual numbers by `drafts`. `solvers` are the roles that try each draft, with
+/// their attempts. `price` is in US dollars per 1M input and output tokens.
 pub fn estimate(
     usual: &Usual,
     drafts: usize,
@@ -122,8 +123,8 @@ pub struct PromptExample {
     pub text: String,
 }
 
-/// The first request of each stage for a blueprint. Names in guillemets stand for what earlier
-/// stages will have written.
+/// The first request of each stage for a blueprint. A name in guillemets, e.g. «instruction»,
+/// stands for the result of an earlier stage.
 pub fn prompt_examples(context: &PromptContext<'_>) -> Result<Vec<PromptExample>, StageError> {
     let place = |words: &str| format!("«{words}»");
     let mut working = Working::begun(place("the request"), place("the title"), Difficulty::Medium);
@@ -155,7 +156,7 @@ mod tests {
                 assert_eq!(estimate.usd, usd);
             };
         check(&[(ModelRole::Solver, 1)], None, 36.0, None);
-        // 6 replies of 1,000 and 500 tokens, and 60 of 100 and 10.
+        // The author's 6 replies cost 1,000 and 500 tokens each, the solver's 60 cost 100 and 10.
         check(&[(ModelRole::Solver, 2)], Some((250.0, 500.0)), 66.0, Some(1.5 + 1.5 + 1.5 + 0.3));
         check(&[(ModelRole::Solver, 1), (ModelRole::Weak, 1)], Some((250.0, 500.0)), 66.0, Some(4.8));
         check(&[(ModelRole::Solver, 0), (ModelRole::Weak, 0)], Some((1000.0, 0.0)), 6.0, Some(6.0));

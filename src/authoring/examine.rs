@@ -1,4 +1,4 @@
-//! A draft under examination: its trials, and what models are told of them.
+//! Examines a draft: runs its trials, and turns their results into texts for models.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::{StageContext, StageError};
 use crate::model::{File, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::verify::{Act, Condition, HashedTask, Outline, TrialLog, TrialRecord, VerifierLog};
 
-/// Bytes of an output that a model is shown: its end, where errors are.
+/// Bytes of an output that a model is shown. It is the output's end, because errors are there.
 const SHOWN: usize = 3_000;
 
-/// Changed files that a model is told of.
+/// Number of changed files that a model is told.
 const MAX_PATHS: usize = 100;
 
 /// A draft that is examined, stage by stage.
@@ -21,10 +21,10 @@ const MAX_PATHS: usize = 100;
 pub(super) struct Examination<'a> {
     pub(super) context: &'a StageContext<'a>,
     pub(super) working: &'a mut Working,
-    /// Wrong solutions that no check noticed, by identity or row. The second time, their own author
-    /// is asked about them.
+    /// Wrong solutions that no check noticed, by identity or row. If one passes again, its own
+    /// author is asked about it.
     pub(super) survivors: &'a mut BTreeSet<String>,
-    /// How often instruction or machine were rewritten: solvers try each version anew.
+    /// How often the instruction or the machine was rewritten. Solvers try each version anew.
     pub(super) edition: u32,
 }
 
@@ -45,8 +45,9 @@ impl Examination<'_> {
         Ok(Box::pin(self.context.runner.trial(task, act, condition, 0)).await?)
     }
 
-    /// The wrong solutions of `stage` that pass every check. The screening makes the same trials,
-    /// except where a clause names one of these.
+    /// The wrong solutions of `stage` that pass every check. Screening finds these trials in the
+    /// store. Only if a clause names the solution, screening tries the clause's checks first, which
+    /// is another trial.
     pub(super) async fn passing(&self, stage: &dyn AuthorStage) -> Result<Vec<(Wrong, Effect)>, StageError> {
         let task = self.working.task(self.context)?;
         let hashed = self.context.hashed(&task)?;
@@ -65,7 +66,7 @@ impl Examination<'_> {
     }
 }
 
-/// How a script ended.
+/// How a script ended, in words.
 pub(super) fn ended(exit: Option<ShellOutcome>) -> String {
     match exit {
         Some(ShellOutcome::Exited(status)) => format!("ended with status {status}"),
@@ -75,7 +76,7 @@ pub(super) fn ended(exit: Option<ShellOutcome>) -> String {
     }
 }
 
-/// `problems`, and why they were found to be this stage's.
+/// `problems`, with the reason why this stage must mend them.
 pub(super) fn told(mut problems: Vec<String>, reason: &str) -> Vec<String> {
     problems.push(format!("A judge who saw the instruction, the checks and these messages says: {reason}"));
     problems
@@ -94,8 +95,8 @@ pub(super) fn no_verdict(record: &TrialRecord, log: &TrialLog) -> Option<String>
     }
 }
 
-/// Which files a correct solution added, changed and removed: names only, so that no value of its
-/// own gets into a check.
+/// Names of the files that a correct solution added, changed and removed. Contents are left out, so
+/// that no check can copy a value of the solution.
 pub(super) fn changed_paths(before: &Outline, after: &Outline) -> Option<String> {
     let added = after.keys().filter(|path| !before.contains_key(*path)).map(|path| format!("added {path}"));
     let changed = after.iter().filter(|(path, trace)| before.get(*path).is_some_and(|old| old != *trace));
@@ -125,7 +126,7 @@ pub(super) fn tail(text: &str) -> &str {
     &text[from..]
 }
 
-/// The files of a script that replays `commands`.
+/// A script that replays `commands`, as a solution's files.
 pub(super) fn script(commands: &[String]) -> Result<FileTree, StageError> {
     let text = format!("#!/bin/bash\ncd {WORKDIR}\n{}\n", commands.join("\n"));
     Ok(FileTree::from_iter([(rel(ENTRY)?, File { bytes: text.into_bytes(), executable: true })]))

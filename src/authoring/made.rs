@@ -1,6 +1,6 @@
-//! What `setup.sh` makes of a machine: its files as they are when a solver begins.
+//! Reads the files that `setup.sh` made on a machine, as a solver finds them.
 //!
-//! Checks compare with them, and every stage after the environment's has to know them.
+//! Checks compare with these files, and all stages after the environment's are shown them.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -15,40 +15,43 @@ use crate::sandbox::{GetError, Process, ProcessOutcome, SandboxError};
 use crate::store::{Stage, key};
 use crate::verify::{HashedTask, NoVerdict, Phase, TrialError, solver_container};
 
-/// The files of a machine, `store/machine/…`.
+/// The record of a machine's files.
 const MACHINE: Stage = Stage::computed("machine");
 
-/// Packs them.
+/// The script that packs them.
 const SCRIPT: &str = include_str!("made.sh");
-/// Where it puts its results.
+/// The folder that the script writes to.
 const OUT: &str = "/tmp/made";
-/// Bytes of all files together. The prompt asks for 200 kB; they become a part of the tests.
+/// Bytes of all files together. They become a part of the tests. The prompt asks for at most 200
+/// kB.
 const MAX_BYTES: u64 = 2 << 20;
-/// A header of `tar`, which each file has.
+/// Bytes of the header that `tar` writes for each file.
 const HEADER: u64 = 512;
 /// Files of a machine.
 const MAX_FILES: u64 = 2_000;
-/// Time limit of packing.
+/// Time limit of the script.
 const PACKING: Duration = Duration::from_secs(60);
 
 /// The files of a machine, and its links.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Made {
-    /// `app/…`; repositories as `….git.bundle`.
+    /// Files by path, e.g. `app/notes.txt`. A git repository is a file `….git.bundle`.
     pub(super) files: FileTree,
-    /// `app/name -> target`, in order.
+    /// Links as `app/name -> target`, in order.
     pub(super) links: Vec<String>,
 }
 
-/// Reads the files of the built machine. `Err` inside is told to its author.
+/// Reads the files of the built machine. The inner `Err` is a problem that the machine's author is
+/// told.
 pub(super) async fn made(
     context: &StageContext<'_>,
     hashed: &HashedTask<'_>,
 ) -> Result<Result<Made, String>, StageError> {
     let runner = context.runner;
     let key = key(MACHINE, &json!({ "environment": hashed.environment_digest, "script": SCRIPT }))?;
-    // What was read of one build holds for all of them: a machine that differs from build to build fails its own checks.
+    // The files of one build count for all builds. A machine that differs from build to build fails
+    // its own checks.
     if let Some((read, ())) = runner.recall::<Result<Made, String>, ()>(MACHINE, &key)? {
         return Ok(read);
     }

@@ -1,15 +1,15 @@
-//! The author that is a language model: LiteCoder-Terminal's stages, each corrected by what the
-//! execution of its result shows.
+//! The author that is a language model. It has LiteCoder-Terminal's stages. The execution of a
+//! stage's result shows what the stage has to correct.
 //!
 //! [`stages::STAGES`] has the stages in order. Each is a conversation of its own
-//! ([`stage_conversation`]): the model that writes checks never sees a solution, and solvers see
+//! ([`stage_conversation`]). The model that writes checks never sees a solution, and solvers see
 //! neither. After each version the draft is examined from the start ([`examine`]), cheapest first.
 //! Trials that were run before are read from the store. The first stage with problems is told them,
-//! within [`MAX_VERSIONS`].
+//! and writes its next version. It has [`MAX_VERSIONS`].
 //!
-//! An authoring is a function of the blueprint, the prompts and the committed replies and trials:
-//! an interrupted one is repeated without new requests, and a changed prompt repeats its stage and
-//! what follows.
+//! An authoring is a function of the blueprint, the prompts, and the committed replies and trials.
+//! So an interrupted one is repeated without new requests. After a changed prompt, its stage and
+//! the later ones are asked again.
 
 mod anchor;
 mod arbiter;
@@ -67,12 +67,12 @@ use stages::{Blind, Environment, Feasibility, Idea, Instruction, STAGES};
 pub use texts::StageTexts;
 use working::Working;
 
-/// Versions of one stage, the first included. Checks are sent back by seven examinations (form,
-/// quotations, reference, attacks, clauses, mistakes, screening), each of which may find something
-/// once; a draft that needs more is usually beyond repair.
+/// Versions of one stage, the first one included. Seven examinations can find a problem in the
+/// checks: form, quotations, reference, attacks, clauses, mistakes, screening. A draft that needs
+/// more versions is usually beyond repair.
 const MAX_VERSIONS: u32 = 8;
 
-/// What an authoring needs.
+/// Everything that the authoring of one task needs.
 #[derive(Clone, Copy, Debug)]
 pub struct StageContext<'a> {
     pub runner: &'a TrialRunner<'a>,
@@ -83,20 +83,20 @@ pub struct StageContext<'a> {
     pub suite: &'a AttackSuite,
     pub spec: &'a DomainSpec,
     pub blueprint: &'a Blueprint,
-    /// The unit of its call sites.
+    /// The unit in its call sites.
     pub unit: &'a str,
     pub rigor: Rigor,
     pub mode: AuthoringMode,
     pub counts: &'a StageCounts,
-    /// The session that the task is made from, if it is made from one.
+    /// The recorded session that the task is made from, if there is one.
     pub recording: Option<&'a Recording>,
     pub blind: Option<&'a BlindSolvers<'a>>,
     pub bands: Option<&'a Bands<'a>>,
-    /// How often the task has been evolved.
+    /// How often the task was evolved, i.e. made harder or easier.
     pub evolution: u32,
 }
 
-/// What prompts are rendered from, besides the draft.
+/// The values that prompts are rendered from, besides the draft.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptContext<'a> {
     pub texts: &'a StageTexts,
@@ -113,7 +113,7 @@ impl<'a> StageContext<'a> {
         PromptContext { texts, kit, spec, blueprint, counts, recording }
     }
 
-    /// `task` with its digests, on the base that it names.
+    /// `task` with its digests. Its base decides the environment's digest.
     fn hashed<'t>(&self, task: &'t Task) -> Result<HashedTask<'t>, StoreError> {
         let base = self.kit.base(&task.base).unwrap_or_default();
         HashedTask::new(task, environment_digest(&task.environment, base))
@@ -124,7 +124,7 @@ impl<'a> StageContext<'a> {
     }
 }
 
-/// An authoring that ended.
+/// A finished authoring.
 #[derive(Debug)]
 pub struct Authored {
     pub request: String,
@@ -135,7 +135,7 @@ pub struct Authored {
     pub draft: Result<Box<Draft>, Abandoned>,
 }
 
-/// A draft that could not be mended.
+/// A draft that its stages could not mend.
 #[derive(Debug)]
 pub struct Abandoned {
     /// The stage that gave up.
@@ -151,7 +151,7 @@ impl Abandoned {
     }
 }
 
-/// Why an authoring has no end yet.
+/// Why an authoring has no result. The same command can resume it.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     #[error(transparent)]
@@ -174,7 +174,7 @@ pub enum StageError {
     Directory(#[from] crate::harbor::WriteError),
 }
 
-/// Takes a blueprint's request through the stages after it.
+/// Takes an accepted request through all further stages.
 pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<Authored, StageError> {
     let Requested { history, working } = requested;
     let working = match working {
@@ -198,7 +198,7 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
         (working, history) = (authoring.working, authoring.history);
         match ended {
             Ok(()) => settled = Some(Box::new(working.draft(context)?)),
-            // An evolution that cannot be mended leaves what it was made from.
+            // If an evolution cannot be mended, the task that it was made from is the result.
             Err(stage) => {
                 let task = Box::new(working.task(context)?);
                 break settled.ok_or_else(|| Abandoned::by(stage, Some(task)));
@@ -229,7 +229,7 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
     Ok(Authored { bands, ..history.ended(request, draft) })
 }
 
-/// Versions so far.
+/// The versions that were written so far.
 #[derive(Debug, Default)]
 struct History {
     versions: Vec<StageVersion>,
@@ -239,7 +239,7 @@ struct History {
 }
 
 impl History {
-    /// How often machine or instruction were rewritten.
+    /// How often the machine or the instruction was rewritten.
     fn edition(&self) -> u32 {
         let rewritten = |stage: StageRef| self.version(stage).saturating_sub(1);
         rewritten(&Environment) + rewritten(&Instruction)
@@ -254,7 +254,7 @@ impl History {
         *self.current.entry(stage.name()).or_default() += 1;
     }
 
-    /// The current version of `stage` has these problems, or none.
+    /// Notes the problems of the current version of `stage`. There may be none.
     fn examined(&mut self, stage: StageRef, problems: Vec<String>) {
         let count = u32::try_from(problems.len()).unwrap_or(u32::MAX);
         let (name, version) = (StageName::of(stage.name()), self.version(stage));
@@ -262,7 +262,7 @@ impl History {
         self.log.problems.push(problems);
     }
 
-    /// The beginning of a harder or easier task, if it is feasible.
+    /// The start of a harder or easier task. `None` if that task is not feasible.
     async fn evolved(
         &mut self,
         context: &StageContext<'_>,
@@ -295,12 +295,12 @@ struct Authoring<'a> {
     conversations: BTreeMap<&'static str, StageConversation>,
     shells: BTreeMap<&'static str, StageShell>,
     history: History,
-    /// Attacks and violations that no check noticed, by script or row. The second time, their own
-    /// author is asked about them.
+    /// Attacks and violations that no check noticed, by script or row. If one passes again, its own
+    /// author is asked about it.
     survivors: BTreeSet<String>,
 }
 
-/// A draft that could not be mended, by the stage that gave up.
+/// `Err` is the stage that gave up.
 type Mended = Result<(), StageRef>;
 
 impl Authoring<'_> {
@@ -332,7 +332,7 @@ impl Authoring<'_> {
         Ok(None)
     }
 
-    /// Examines the draft up to `stage`, and has stages mend it, until nothing is found.
+    /// Examines the draft up to `stage`, and has stages mend it, until no problem is found.
     async fn settle(&mut self, stage: StageRef) -> Result<Mended, StageError> {
         loop {
             let Some(Found { stage: at_fault, problems }) = self.examine(stage).await? else {
@@ -341,7 +341,7 @@ impl Authoring<'_> {
             tracing::info!(stage = at_fault.name(), problems = problems.len(), "a version has problems");
             self.history.examined(at_fault, problems.clone());
             let mended = match self.conversations.get_mut(at_fault.name()) {
-                // Stages that ask nobody, and solvers that fail honestly.
+                // E.g. solvers that failed honestly. There is no conversation to continue.
                 None => Err(at_fault),
                 Some(conversation) if conversation.versions() >= MAX_VERSIONS => Err(at_fault),
                 Some(conversation) => {
@@ -355,7 +355,7 @@ impl Authoring<'_> {
         }
     }
 
-    /// Has `stage` write its first version, if it writes any.
+    /// Has `stage` write its first version. Some stages only examine, and write nothing.
     async fn write(&mut self, stage: StageRef) -> Result<Mended, StageError> {
         let Some(prompt) = stage.prompt(&self.context.prompts(), &self.working) else { return Ok(Ok(())) };
         let mut conversation = StageConversation::open(self.context.texts, stage, prompt)?;
@@ -367,13 +367,15 @@ impl Authoring<'_> {
         self.reply(stage).await
     }
 
-    /// Takes the next version of `stage` from its model, and tells it what is wrong with its form.
+    /// Requests versions of `stage` until one has the right form. The model is told what is wrong
+    /// with the form.
     async fn reply(&mut self, stage: StageRef) -> Result<Mended, StageError> {
         let Some(conversation) = self.conversations.get_mut(stage.name()) else { return Ok(Err(stage)) };
         loop {
             let reply = match conversation.reply(&self.context.asking()).await {
                 Ok(reply) => reply,
-                // The same request fails each time: the stage has used up what its model reads.
+                // The conversation has outgrown the model's context, so each further request would
+                // fail too.
                 Err(StageError::Call(CallError::ContextLength { message, .. })) => {
                     self.history.begun(stage);
                     let problem = format!("its conversation is longer than the model's context: {message}");

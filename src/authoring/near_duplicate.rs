@@ -1,16 +1,17 @@
-//! Requests that ask for the same thing in other words.
+//! Recognises requests that ask for the same thing in other words.
 
 use std::collections::BTreeSet;
 
-/// Two requests are near-duplicates from this share of common words on (Jaccard). Requests of one domain, which share its vocabulary,
-/// reach 0.3; the same request with other numbers, names and greetings stays above 0.6 (`tests::planted_near_duplicates_are_dropped`).
+/// From this share of common words on (Jaccard), two requests are near-duplicates. Different
+/// requests of one domain reach 0.3, because they share its vocabulary. The same request with other
+/// numbers, names and greetings stays above 0.6 (`tests::planted_near_duplicates_are_dropped`).
 const SAME_FROM: f64 = 0.45;
-/// Characters of a word that counts: shorter ones are mostly articles and prepositions.
+/// Characters of a word that counts. Shorter words are mostly articles and prepositions.
 const LEAST: usize = 4;
-/// Characters of a word that are compared: endings of plurals and tenses differ between near-duplicates.
+/// Characters of a word that are compared. So endings, e.g. of plurals, make no difference.
 const STEM: usize = 6;
 
-/// The words of a request.
+/// The words of a request that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words(BTreeSet<String>);
 
@@ -21,7 +22,7 @@ impl Words {
         Self(long.map(|word| word.chars().take(STEM).collect()).collect())
     }
 
-    /// Common words among all words of both.
+    /// The share of words that both requests have, among all words of the two.
     fn similarity(&self, other: &Self) -> f64 {
         let common = self.0.intersection(&other.0).count();
         let all = self.0.len() + other.0.len() - common;
@@ -62,7 +63,7 @@ mod tests {
         check("", "Sort it.", false);
     }
 
-    /// Words that requests of one domain share, whatever they ask for.
+    /// Words that requests use whatever they ask for.
     const COMMON: [&str; 20] = [
         "please", "should", "there", "output", "column", "header", "report", "every", "write", "sorted",
         "values", "missing", "script", "folder", "result", "without", "number", "format", "files", "lines",
@@ -70,7 +71,8 @@ mod tests {
 
     /// Prints precision and recall with `--nocapture`.
     ///
-    /// 200 requests, each once as it is and four times in other words, dropped as a sampler's candidates are.
+    /// There are 200 requests, each once as it is and four times in other words. Near-duplicates
+    /// are dropped as among a sampler's candidates.
     #[test]
     #[expect(clippy::print_stdout, reason = "the rates are a result")]
     fn planted_near_duplicates_are_dropped() {
@@ -93,7 +95,8 @@ mod tests {
             for copy in 0..5 {
                 let mut said = sentences.clone();
                 if copy > 0 {
-                    // Another order, a greeting, other numbers, and one word in seven replaced.
+                    // The copy has another order, a greeting, other numbers, and one word in seven
+                    // replaced.
                     said.rotate_left(copy);
                     for replaced in said.iter_mut().flatten() {
                         if rng.random_ratio(1, 7) {

@@ -1,4 +1,4 @@
-//! Which words of the instruction each check says that it demands.
+//! Reads from the docstring of each check which words of the instruction it enforces.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ static TEST: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?ms)^def (test_\w+)\([^)]*\)[^:]*:\s*(r?)"""(.*?)""""#).ok());
 /// A quotation in typographic or straight marks.
 static QUOTATION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?s)“(.+?)”|"(.+?)""#).ok());
-/// Characters of a quotation: a single word would be found anywhere.
+/// Characters of a quotation. A single word would be found anywhere.
 const LEAST: usize = 8;
 
 /// The quotations of each check. Checks without a docstring are missing.
@@ -30,7 +30,7 @@ pub(super) fn quotations(checks: &str) -> BTreeMap<CheckId, Vec<String>> {
         .collect()
 }
 
-/// What Python reads where a docstring has escaped backslashes and quotation marks.
+/// A docstring with its escapes resolved, e.g. `\"` becomes `"`.
 fn unescaped(docstring: &str) -> String {
     let mut text = String::with_capacity(docstring.len());
     let mut chars = docstring.chars().peekable();
@@ -46,7 +46,7 @@ fn unescaped(docstring: &str) -> String {
     text
 }
 
-/// Checks that quote no words of the instruction.
+/// The problem of checks that quote no words of the instruction.
 pub(super) fn problems(checks: &[CheckId], text: &str, instruction: &str) -> Vec<String> {
     let quotations = quotations(text);
     let instruction = squeeze(instruction);
@@ -67,8 +67,9 @@ pub(super) fn problems(checks: &[CheckId], text: &str, instruction: &str) -> Vec
     problems
 }
 
-/// `clauses` with the checks that quote the same words. Which checks demand a clause that none quotes is shown by its violations
-/// ([`noticed`]): to ask for the quotation would cost a reply and every trial of the changed checks.
+/// `clauses`, each with the checks that quote its words. If no check quotes a clause, the checks
+/// that notice its violations are added later ([`noticed`]). To ask the model for the quotation
+/// would cost a reply, and every trial of the changed checks.
 pub(super) fn assigned(mut clauses: Clauses, checks: &str) -> Clauses {
     let quotations = quotations(checks);
     for clause in &mut clauses.clause {
@@ -81,7 +82,7 @@ pub(super) fn assigned(mut clauses: Clauses, checks: &str) -> Clauses {
     clauses
 }
 
-/// `clauses` with the checks that noticed their violations, where none quotes them.
+/// `clauses`, each without a quoting check with the checks that noticed its violations.
 pub(super) fn noticed(mut clauses: Clauses, records: &[ClauseRecord]) -> Clauses {
     for clause in clauses.clause.iter_mut().filter(|clause| clause.checks.is_empty()) {
         let record = records.iter().find(|record| record.id == clause.id);
@@ -91,7 +92,7 @@ pub(super) fn noticed(mut clauses: Clauses, records: &[ClauseRecord]) -> Clauses
 }
 
 fn overlaps(clause: &Clause, words: &str) -> bool {
-    // Whether the full stop is quoted too makes no difference.
+    // A final full stop makes no difference.
     let bare = |words: &str| squeeze(words).trim_matches(|c: char| c.is_ascii_punctuation()).to_owned();
     let words = bare(words);
     !words.is_empty()

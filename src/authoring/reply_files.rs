@@ -1,17 +1,18 @@
-//! Files in a model's reply.
+//! Reads files from a model's reply.
 
 use crate::model::{File, FileTree, RelPath};
 
-/// Bytes of all files of one reply. A larger one is not what any stage asks for.
+/// Bytes of all files of one reply. No stage asks for that much.
 const MAX_BYTES: usize = 1 << 20;
 /// The beginning of a block, up to the path.
 const OPENING: &str = "<file path=\"";
 /// The end of a block.
 const CLOSING: &str = "</file>";
 
-/// The files of blocks `<file path="…">`, each closed by `</file>` on a line of its own. Text around blocks is ignored.
+/// The files in blocks `<file path="…">`. Each block ends with `</file>` on a line of its own. Text
+/// around blocks is ignored.
 ///
-/// Scripts are executable by their name.
+/// A file's name decides whether it is executable, e.g. a script is.
 pub(super) fn files_in(reply: &str) -> Result<FileTree, String> {
     let mut files = FileTree::default();
     let mut lines = reply.lines();
@@ -47,16 +48,17 @@ pub(super) fn files_in(reply: &str) -> Result<FileTree, String> {
     Ok(files)
 }
 
-/// The beginning of a block that changes a file of the version before.
+/// The beginning of a block that edits a file of the former version.
 const EDIT: &str = "<edit path=\"";
 const EDIT_END: &str = "</edit>";
-/// Lines around the old and the new text of an edit, as in a conflict of git.
+/// Markers around the old and the new text of an edit, as in a conflict of git.
 const OLD: &str = "<<<<<<<";
 const BETWEEN: &str = "=======";
 const NEW_END: &str = ">>>>>>>";
 
-/// The files of a reply that corrects `before`: whole ones as in [`files_in`], or, if it has blocks `<edit path="…">`, those of `before` with
-/// the whole ones in place and the edits applied. The old text of an edit must occur exactly once.
+/// The files of a reply that corrects `before`. Without blocks `<edit path="…">`, it is read like
+/// [`files_in`]. With them, `before` is kept: whole files replace theirs, then edits apply. The old
+/// text of an edit must occur exactly once.
 pub(super) fn corrected(reply: &str, before: &FileTree) -> Result<FileTree, String> {
     let (rest, edits) = edits_in(reply)?;
     if edits.is_empty() {
@@ -92,14 +94,14 @@ pub(super) fn corrected(reply: &str, before: &FileTree) -> Result<FileTree, Stri
     Ok(files)
 }
 
-/// An old text, and the new one in its place.
+/// An old text, and the new text in its place.
 struct Edit {
     path: RelPath,
     old: String,
     new: String,
 }
 
-/// The edits of a reply, and the rest of it.
+/// The edits of a reply, and the rest of the text.
 fn edits_in(reply: &str) -> Result<(String, Vec<Edit>), String> {
     let (mut rest, mut edits) = (String::new(), Vec::new());
     let mut lines = reply.lines();

@@ -1,4 +1,4 @@
-//! A request that can become a task, and is not nearly one that was accepted before.
+//! Samples a request that can become a task and is no near-duplicate of an accepted one.
 
 use super::anchor::{Anchor, anchor};
 use super::near_duplicate::Words;
@@ -7,14 +7,14 @@ use super::working::Working;
 use super::{History, StageContext, StageError};
 use crate::llm::AskError;
 
-/// Requests that are sampled before a blueprint is given up.
+/// Number of requests that are sampled for a blueprint before it is given up.
 const MAX_REQUESTS: u32 = 3;
 
-/// Accepted titles that a sampler is shown. More would make the prompt longer than what it asks
-/// for.
+/// Number of accepted titles that a sampler is shown. With more, the titles would be the longest
+/// part of the prompt.
 const SHOWN_TITLES: usize = 40;
 
-/// Requests that were accepted before in the same cell of the plan, in order.
+/// Requests of the same domain that were accepted before, in order.
 #[derive(Debug, Default)]
 pub struct Accepted {
     titles: Vec<String>,
@@ -42,11 +42,12 @@ impl Accepted {
 #[derive(Debug)]
 pub struct Requested {
     pub(super) history: History,
-    /// The last request, if none is feasible and new.
+    /// The start of the task. `Err` is the last request, if none was feasible and new.
     pub(super) working: Result<Box<Working>, String>,
 }
 
-/// The first request that is feasible and not nearly one of `accepted`, to which it is added.
+/// Samples requests until one is feasible and no near-duplicate of one in `accepted`. That one is
+/// added to `accepted`.
 pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> Result<Requested, StageError> {
     let mut history = History::default();
     let anchor = match context.recording {
@@ -66,7 +67,7 @@ pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> R
             continue;
         }
         if let Some(title) = accepted.near(&words) {
-            // Before its feasibility is paid for.
+            // This comes before the feasibility, which costs a call.
             history.examined(&Idea, vec![format!("it is nearly the request “{title}”")]);
             last = request;
             continue;
@@ -93,7 +94,7 @@ pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> R
     Ok(Requested { history, working: Err(last) })
 }
 
-/// The beginning of a task, if its request is feasible. `Err` inside: why it is not.
+/// The start of a task, if its request is feasible. The inner `Err` says why it is not.
 pub(super) async fn feasible(
     context: &StageContext<'_>,
     request: String,

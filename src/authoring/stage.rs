@@ -1,5 +1,5 @@
-//! The stage trait: what the author asks a model for, how a reply becomes a part of the draft, and
-//! how that part is examined.
+//! The trait of a stage: what it asks a model, how it reads a reply into the draft, and how it
+//! examines its part of the draft.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,48 +16,48 @@ use crate::model::{AuthoringPhase, StageName};
 
 /// A stage of writing a task (LiteCoder-Terminal, §3). Each has one row in [`STAGES`].
 pub(super) trait AuthorStage: Debug + Send + Sync {
-    /// Its name in records and call sites. Its prompts are in `templates/prompts/author-NAME/`.
+    /// The name in records and call sites. The prompts are in `templates/prompts/author-NAME/`.
     fn name(&self) -> &'static str;
 
-    /// Whom it asks.
+    /// Who is asked, e.g. the model of a role.
     fn asks(&self) -> Asks;
 
     fn phase(&self) -> AuthoringPhase {
         AuthoringPhase::Draft
     }
 
-    /// Its option on the command line.
+    /// The option on the command line, if the stage has one.
     fn option(&self) -> Option<StageOption> {
         None
     }
 
-    /// The files that its prompts consist of, besides the system prompt.
+    /// The files that the prompts consist of, besides the system prompt.
     fn texts(&self) -> &'static [&'static str] {
         &["task.md.j2", FEEDBACK]
     }
 
-    /// The shell in which its model may try things out before it replies.
+    /// The shell in which the model may try things out before it replies.
     fn shell(&self) -> Option<Shell> {
         None
     }
 
-    /// The values of its prompts: the parts of the draft that its model may see. None for a stage
-    /// without a conversation.
+    /// The values for the prompts: the parts of the draft that the model may see. `None` for a
+    /// stage without a conversation.
     fn prompt(&self, _context: &PromptContext<'_>, _working: &Working) -> Option<Prompt> {
         None
     }
 
-    /// Reads a reply into the draft. The error is told to the model.
+    /// Reads a reply into the draft. The model is told the error.
     fn accept(&self, _reply: &str, _working: &mut Working, _counts: &StageCounts) -> Result<(), String> {
         Ok(())
     }
 
-    /// Examines its part of the draft. The stages before it found nothing.
+    /// Examines this stage's part of the draft. Earlier stages have found no problem.
     fn examine<'a>(&'a self, _draft: &'a mut Examination<'_>) -> LocalBoxFuture<'a, Examined> {
         ready(Ok(None)).boxed_local()
     }
 
-    /// What a draft is that this stage gives up.
+    /// What becomes of a draft that this stage gives up.
     fn gives_up(&self) -> GivenUp {
         GivenUp::Rejected
     }
@@ -66,10 +66,10 @@ pub(super) trait AuthorStage: Debug + Send + Sync {
 /// A row of [`STAGES`].
 pub(super) type StageRef = &'static dyn AuthorStage;
 
-/// What a stage is told of a version that cannot be used.
+/// The template of the message about a version that cannot be used.
 pub(super) const FEEDBACK: &str = "feedback.md.j2";
 
-/// Whom a stage asks.
+/// Who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asks {
     Nobody,
@@ -79,28 +79,28 @@ pub(super) enum Asks {
     Solvers,
 }
 
-/// The values from which the first two messages of a conversation are rendered.
+/// The values for the first two messages of a conversation.
 #[derive(Debug)]
 pub(super) struct Prompt {
     pub(super) system: Value,
     pub(super) task: Value,
 }
 
-/// The machine of a stage's shell.
+/// The machine on which a stage's shell runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shell {
-    /// The draft's, or an empty one while that does not build.
+    /// The draft's machine. An empty one, while the draft's cannot be built.
     DraftOrEmpty,
-    /// The draft's.
+    /// The draft's machine.
     Draft,
-    /// The draft's, with the files of its tests.
+    /// The draft's machine, with the files of its tests.
     DraftWithTests,
 }
 
 /// What an examination found.
 pub(super) type Examined = Result<Option<Found>, StageError>;
 
-/// Problems, and the stage that has to mend them.
+/// The problems, and the stage that must mend them.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) stage: StageRef,
@@ -108,7 +108,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// `None` where there are no problems.
+    /// `None` if there are no problems.
     pub(super) fn of(stage: StageRef, problems: Vec<String>) -> Option<Self> {
         (!problems.is_empty()).then_some(Self { stage, problems })
     }
@@ -119,12 +119,12 @@ impl Found {
     }
 }
 
-/// What a draft is that was given up.
+/// What became of a draft that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUp {
-    /// It was shown to be wrong.
+    /// The draft was shown to be wrong.
     Rejected,
-    /// It was neither shown to be wrong nor to be right.
+    /// The draft was shown to be neither right nor wrong.
     Unconfirmed,
 }
 
@@ -149,7 +149,7 @@ pub fn stage_options() -> impl Iterator<Item = StageOption> {
 pub struct StageCounts(BTreeMap<&'static str, u32>);
 
 impl Default for StageCounts {
-    /// The usual ones.
+    /// The default numbers.
     fn default() -> Self {
         stage_options().map(|option| (option.name, option.usual)).collect()
     }
@@ -172,7 +172,7 @@ impl StageCounts {
         self.0.get(stage).copied().unwrap_or_default()
     }
 
-    /// The roles that the stages ask, in the order in which they do.
+    /// The roles that the stages ask, in the order of the stages.
     pub fn roles(&self) -> Vec<ModelRole> {
         let mut roles = Vec::new();
         for stage in self.stages() {

@@ -1,4 +1,4 @@
-//! The conversation of one stage: a request, and corrections of what came back.
+//! The conversation of one stage: a request, replies, and corrections.
 
 use minijinja::context;
 
@@ -6,34 +6,34 @@ use super::stage::{Asks, FEEDBACK, Prompt, StageRef};
 use super::{StageError, StageTexts};
 use crate::llm::{CallSite, ChatMessage, ChatRequest, Finish, ModelRole, Models};
 
-/// Bytes of a reply: more than the longest files that a prompt asks for.
+/// Bytes of a reply. The longest files that a prompt asks for are smaller.
 const MAX_REPLY: usize = 400_000;
-/// Characters of a longer one that stay in the conversation.
+/// Characters of a longer reply that stay in the conversation.
 const SHOWN_OF_LONG: usize = 2_000;
-/// Problems that one message tells. The others are found again in the next version, if they are still there.
+/// Number of problems in one message. The next version is examined for the others again.
 const MAX_PROBLEMS: usize = 12;
 
-/// What the problems of a version are known from.
+/// How the problems of a version were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// The reply's form.
+    /// By reading the reply.
     Read,
-    /// Trials.
+    /// By running trials.
     Executed,
 }
 
-/// Who is asked, with which prompts, and for which unit of work.
+/// The models, prompts and unit of work for a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking<'a> {
     pub models: &'a Models,
     pub texts: &'a StageTexts,
-    /// The unit of the call sites.
+    /// The unit in the call sites.
     pub unit: &'a str,
-    /// The round of the call sites: how often the task has been evolved.
+    /// The round in the call sites: how often the task was evolved.
     pub round: u32,
 }
 
-/// The stage of the call sites of `stage`.
+/// The stage's name in call sites.
 pub(super) fn site_stage(stage: StageRef) -> String {
     format!("author-{}", stage.name())
 }
@@ -44,16 +44,16 @@ pub(super) struct StageConversation {
     stage: StageRef,
     role: ModelRole,
     messages: Vec<ChatMessage>,
-    /// Replies so far.
+    /// Number of replies so far.
     step: u32,
-    /// Those of them that were commands.
+    /// Number of replies that were commands.
     commands: u32,
     /// Whether a version was taken into the draft.
     taken: bool,
 }
 
 impl StageConversation {
-    /// A conversation that begins with the stage's prompts, rendered with the values of `prompt`.
+    /// Opens a conversation with the stage's prompts. `prompt` has the values for them.
     pub(super) fn open(texts: &StageTexts, stage: StageRef, prompt: Prompt) -> Result<Self, StageError> {
         let texts = texts.of(stage)?;
         let Prompt { system, task } = prompt;
@@ -62,7 +62,7 @@ impl StageConversation {
             Asks::Solvers => ModelRole::Solver,
             Asks::Nobody => ModelRole::Author,
         };
-        // A system prompt with values in it is a template.
+        // Only a system prompt with values is a template.
         let system = match texts.render("system.md.j2", system) {
             Ok(text) => text,
             Err(_) => texts.text("system.md")?.to_owned(),
@@ -72,36 +72,36 @@ impl StageConversation {
         Ok(Self { stage, role, messages, step: 0, commands: 0, taken: false })
     }
 
-    /// Adds to the system prompt.
+    /// Adds `text` to the system prompt.
     pub(super) fn add(&mut self, text: &str) {
         if let Some(system) = self.messages.first_mut() {
             system.content.push_str(text);
         }
     }
 
-    /// The messages so far, for a reader.
+    /// All messages as one text, for a reader.
     pub(super) fn text(&self) -> String {
         let texts = self.messages.iter().map(|message| format!("{}\n", message.content.trim_end()));
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The number of versions so far: replies that were no commands.
+    /// Number of versions so far, i.e. of replies that were no commands.
     pub(super) fn versions(&self) -> u32 {
         self.step - self.commands
     }
 
-    /// The last version is a part of the draft now.
+    /// Notes that the last version is in the draft now.
     pub(super) fn took(&mut self) {
         self.taken = true;
     }
 
-    /// Answers a reply that was a command with what was seen.
+    /// Answers a command with its output.
     pub(super) fn show(&mut self, observation: String) {
         self.commands += 1;
         self.messages.push(ChatMessage::user(observation));
     }
 
-    /// The request of the next reply, and where it is made.
+    /// The next request, and its call site.
     pub(super) fn request(&self, asking: &Asking<'_>, sample: u32) -> (CallSite, ChatRequest) {
         let site = CallSite {
             role: self.role,
@@ -114,14 +114,14 @@ impl StageConversation {
         (site, ChatRequest::of(self.messages.clone()))
     }
 
-    /// The next reply. `Err` inside: it is incomplete.
+    /// Requests the next reply. The inner `Err` says that it is incomplete.
     pub(super) async fn reply(&mut self, asking: &Asking<'_>) -> Result<Result<String, String>, StageError> {
         let (site, request) = self.request(asking, 0);
         let reply = asking.models.call(&site, &request).await?;
         self.step += 1;
         let bytes = reply.message.content.len();
         if bytes > MAX_REPLY {
-            // Sent back whole, it would fill the context of the next request.
+            // The whole reply would fill the context of the next request.
             let shown: String = reply.message.content.chars().take(SHOWN_OF_LONG).collect();
             self.messages.push(ChatMessage::assistant(format!("{shown} […]")));
             return Ok(Err(format!("it has {bytes} bytes, and {MAX_REPLY} are the most: be shorter")));

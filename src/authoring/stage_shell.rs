@@ -1,7 +1,8 @@
-//! A shell on the machine of a draft, in which a stage's model tries things out before it replies.
+//! A shell on the draft's machine, in which a stage's model tries things out before it replies.
 //!
-//! Each command is committed with its output, under the commands before it, so that an interrupted authoring repeats the same conversation. They are
-//! executed again only when the next one is new.
+//! Each command is stored with its output. The key includes all commands before it, so an
+//! interrupted authoring repeats the same conversation. Stored commands are executed again only
+//! when a new one follows.
 
 use std::time::Duration;
 
@@ -19,31 +20,32 @@ use crate::sandbox::{ExecLimit, Sandbox};
 use crate::store::{Stage, key};
 use crate::verify::{Act, HashedTask, NoVerdict, Phase, TrialError, solver_container};
 
-/// Commands that a stage's model ran, `store/stage_shell/…`.
+/// The record of a command that a stage's model ran.
 pub const STAGE_SHELL: Stage = Stage::computed("stage_shell");
 
-/// Commands of one stage, over all of its versions. Enough to look around, and to write and try the files of one version twice.
+/// Number of commands of one stage, over all of its versions. It suffices to look around, and to
+/// write and try the files of a version twice.
 const MAX_COMMANDS: usize = 24;
 /// Time limit of one command.
 const COMMAND: Duration = Duration::from_secs(60);
-/// Bytes of its output that are shown.
+/// Bytes of a command's output that are shown.
 const OUTPUT_BYTES: usize = 6_000;
 /// The exit status that `timeout(1)` gives a command that it stopped.
 const TIMEOUT_STATUS: i32 = 124;
-/// What a reply with files has, and a command has not.
+/// Tags that only a reply with files has. A reply without them is a command.
 const FILE_TAGS: [&str; 2] = ["<file path=", "<edit path="];
-/// A file without which the image of an empty machine has no work directory.
+/// A file that gives the image of an empty machine a work directory.
 const PLACEHOLDER: &str = "app/.keep";
-/// The text of a stage about its machine.
+/// The file of prompts with a stage's text about its machine.
 const PLACE: &str = "shell.md";
 /// Where tests are.
 const TESTS: &str = "/tests";
 
-/// How a command ended. Its output is observed.
+/// The result of a command. Its output is an observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShellTurn {
-    /// `None`: it cannot be given to a shell, or its container ended with it.
+    /// `None` if a shell cannot take the command, or if the container ended with it.
     outcome: Option<ShellOutcome>,
     restarted: bool,
 }
@@ -52,17 +54,17 @@ struct ShellTurn {
 #[derive(Debug)]
 pub(super) struct StageShell {
     shell: Shell,
-    /// What the machine is made from.
+    /// The machine's digest.
     machine: String,
     /// Commands on this machine, in order.
     commands: Vec<String>,
-    /// Commands in all.
+    /// Number of all commands, including those on former machines.
     count: usize,
     /// The container in which all of `commands` were executed.
     sandbox: Option<Sandbox>,
 }
 
-/// What is said of the shell at the end of a stage's system prompt.
+/// The text about the shell at the end of a stage's system prompt.
 pub(super) fn offer(asking: &Asking<'_>, stage: StageRef) -> Result<String, StageError> {
     let place = asking.texts.of(stage)?.text(PLACE)?.trim();
     let values =
@@ -70,13 +72,13 @@ pub(super) fn offer(asking: &Asking<'_>, stage: StageRef) -> Result<String, Stag
     Ok(asking.texts.shell.render("offer.md.j2", values)?)
 }
 
-/// The command in a reply that has no files.
+/// The command in a reply. `None` if the reply has files.
 pub(super) fn command(reply: &str) -> Option<&str> {
     if FILE_TAGS.iter().any(|tag| reply.contains(tag)) { None } else { read_block(reply).ok() }
 }
 
 impl StageShell {
-    /// A shell in which nothing was done.
+    /// A shell without commands.
     pub(super) fn new(shell: Shell) -> Self {
         Self { shell, machine: String::new(), commands: Vec::new(), count: 0, sandbox: None }
     }
@@ -86,7 +88,7 @@ impl StageShell {
         self.count < MAX_COMMANDS
     }
 
-    /// Runs a command, or reads what it printed, and returns the message for the model.
+    /// Runs a command, or reads its stored output. Returns the message for the model.
     pub(super) async fn run(
         &mut self,
         context: &StageContext<'_>,
@@ -111,7 +113,7 @@ impl StageShell {
         self.count += 1;
         let key = key(STAGE_SHELL, &json!({ "machine": self.machine, "commands": self.commands }))?;
         let (turn, output) = match context.runner.recall::<ShellTurn, String>(STAGE_SHELL, &key)? {
-            // What was executed in the container is no longer all that was said.
+            // The container has not executed this command, so it no longer matches.
             Some(known) => {
                 self.sandbox = None;
                 known
@@ -123,7 +125,7 @@ impl StageShell {
             }
         };
         if turn.outcome.is_none() {
-            // The next one finds a new machine.
+            // The next command starts on a new machine.
             self.commands.clear();
             self.sandbox = None;
         }
@@ -131,7 +133,7 @@ impl StageShell {
         Ok(texts.render("observation.md.j2", observed(&turn, &output, changed, MAX_COMMANDS - self.count))?)
     }
 
-    /// Executes the last command, in a container in which the ones before it were executed.
+    /// Executes the last command in a container with the earlier ones.
     async fn execute(
         &mut self,
         context: &StageContext<'_>,
@@ -179,7 +181,7 @@ impl StageShell {
     }
 }
 
-/// A container of the machine in which `before` were executed.
+/// A container of the machine in which `before` was executed.
 async fn ready(
     context: &StageContext<'_>,
     hashed: &HashedTask<'_>,
@@ -214,7 +216,7 @@ fn observed(turn: &ShellTurn, output: &str, changed: bool, left: usize) -> Value
     context! { output, status, timed_out, seconds, shell_restarted, changed, left }
 }
 
-/// The task on whose machine things are tried.
+/// The task whose machine the shell runs on.
 async fn machine(
     context: &StageContext<'_>,
     shell: Shell,

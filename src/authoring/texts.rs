@@ -1,4 +1,4 @@
-//! The prompts of the stages: one folder of `templates/prompts` each.
+//! The prompts of all stages, one folder of `templates/prompts` for each.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::prompts::{PromptSet, PromptsError};
 pub struct StageTexts {
     stages: BTreeMap<&'static str, PromptSet>,
     pub(super) arbiter: PromptSet,
-    /// Of mutants that pass every check.
+    /// Prompts about mutants that pass every check.
     pub(super) equivalence: PromptSet,
-    /// Of a request that a recording shows.
+    /// Prompts about a request that a recording shows.
     pub(super) recording: PromptSet,
-    /// Of a task that becomes harder or easier.
+    /// Prompts for a harder or easier task.
     pub(super) evolve: PromptSet,
-    /// Of the shell in which stages try things out.
+    /// Prompts about the shell in which stages try things out.
     pub(super) shell: PromptSet,
 }
 
@@ -47,7 +47,7 @@ impl StageTexts {
     }
 }
 
-/// The folder of `templates/prompts` of a stage or a judge.
+/// The folder in `templates/prompts` of a stage or a judge.
 pub(super) fn folder_of(name: &str) -> String {
     format!("author-{name}")
 }

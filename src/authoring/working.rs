@@ -1,4 +1,4 @@
-//! The parts of a draft as the stages fill them in.
+//! A draft in the making, which the stages fill in.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,26 +16,26 @@ use crate::model::{
     Clauses, Difficulty, Draft, ExpertScript, File, FileTree, RelPath, SubjectSpec, Task, WrongSolution,
 };
 
-/// The folder that all results lie in.
+/// The folder that solutions write to.
 pub(super) const WORKDIR: &str = "/app";
-/// Its files in a stage's reply.
+/// The path of that folder in a stage's reply.
 pub(super) const APP: &str = "app/";
-/// The script that makes what is no plain file, while the image is built.
+/// The script for everything that is no plain file, e.g. a repository. It runs while the image is
+/// built.
 pub(super) const SETUP: &str = "setup.sh";
-/// A solution's entry point.
+/// The file of a solution that is run.
 pub(super) const ENTRY: &str = "solve.sh";
-/// The file of tests.
+/// The file of the tests.
 pub(super) const CHECKS: &str = "test_outputs.py";
-/// Tests of a draft that has none yet: its solution can be executed before they are written.
+/// Tests for a draft without any. With them its solution can be executed before tests are written.
 const NO_CHECKS: &str = "def test_nothing():\n    \"\"\"Passes.\"\"\"\n";
-/// Bytes of one file, and of all files, that a prompt shows. A solver cannot carry over what it
-/// does not see, so that a script of usual length is shown whole.
+/// Bytes of one file, and of all files, that a prompt shows. A model can only continue what it
+/// sees, so a script of usual length is shown whole.
 const SHOWN_OF_FILE: usize = 20_000;
 const SHOWN: usize = 60_000;
-/// The same of a file that `setup.sh` made, which is shown itself.
+/// Bytes of a file that `setup.sh` made. The prompt shows `setup.sh` too, so less is needed.
 const SHOWN_OF_MADE: usize = 2_000;
-/// The end of a repository's name in the files that [`super::made`] reads: `.git`, and how it was
-/// packed.
+/// Suffix of a packed git repository in the files that [`super::made`] reads.
 const BUNDLE: &str = ".bundle";
 
 /// A draft in the making.
@@ -44,15 +44,15 @@ pub(super) struct Working {
     pub(super) request: String,
     pub(super) title: String,
     pub(super) difficulty: Difficulty,
-    /// `app/…`, and `setup.sh` if there is one.
+    /// Files `app/…`, and `setup.sh` if there is one.
     pub(super) machine: FileTree,
-    /// What `setup.sh` made of it, if there is one and it has run.
+    /// The files that `setup.sh` made. `None` if there is no script, or if it has not run yet.
     pub(super) made: Option<Made>,
     pub(super) instruction: String,
     pub(super) solution: FileTree,
-    /// The text of `test_outputs.py`; empty before it is written.
+    /// The text of `test_outputs.py`. Empty before it is written.
     pub(super) checks: String,
-    /// By the stage that wrote them.
+    /// Wrong solutions, by the stage that wrote them.
     pub(super) wrong: BTreeMap<&'static str, Vec<Wrong>>,
     pub(super) clauses: Clauses,
     pub(super) configured: Configured,
@@ -64,10 +64,11 @@ pub(super) struct Working {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wrong {
     pub(super) solution: WrongSolution,
-    /// The same change again is the same wrong solution, whatever it is called.
+    /// What the solution changes. If a later version makes the same change under another name, it
+    /// is the same wrong solution.
     pub(super) identity: String,
-    /// What the author of the checks is told of it, e.g. the words that it violates. No line of the
-    /// reference is in it.
+    /// The text about it for the author of the checks, e.g. the words that it violates. It contains
+    /// no line of the reference.
     pub(super) told: String,
 }
 
@@ -95,13 +96,13 @@ impl Working {
         self.wrong.get(stage).map_or(&[], Vec::as_slice)
     }
 
-    /// Forgets which mutants are equivalent: they were judged against the machine, the instruction
+    /// Forgets which mutants are equivalent. The judgements depend on the machine, the instruction
     /// and the solution.
     pub(super) fn forget_judged(&mut self) {
         self.clauses.equivalent.clear();
     }
 
-    /// The task so far.
+    /// The draft as a task.
     pub(super) fn task(&self, context: &StageContext<'_>) -> Result<Task, StageError> {
         let spec = context.spec;
         let mut blueprint = context.blueprint.clone();
@@ -118,7 +119,7 @@ impl Working {
         let text = if self.checks.is_empty() { NO_CHECKS } else { &self.checks };
         let own = FileTree::from_iter([(rel(CHECKS)?, File::text(text.to_owned()))]);
         let checks = check_ids(text);
-        // Checks may have been renamed since they were weighed.
+        // Checks may have been renamed after they got their weights.
         let weights = self.configured.weights.iter().filter(|(check, _)| checks.contains(check));
         let weights = weights.map(|(check, weight)| (check.clone(), f64::from(*weight))).collect();
         let mut limits = spec.limits();
@@ -147,7 +148,7 @@ impl Working {
         })
     }
 
-    /// The draft so far.
+    /// The draft with everything that screening needs.
     pub(super) fn draft(&self, context: &StageContext<'_>) -> Result<Draft, StageError> {
         let wrong = STAGES.iter().flat_map(|stage| self.wrong_of(stage.name()));
         Ok(Draft {
@@ -173,10 +174,11 @@ impl Working {
         Ok(environment)
     }
 
-    /// The machine for a prompt: every file with its content, long ones shortened.
+    /// The machine for a prompt: every file with its content, long files shortened.
     pub(super) fn machine_text(&self) -> String {
         let made = self.made.as_ref();
-        // What `setup.sh` removed or changed is not shown as it was given.
+        // Files that `setup.sh` removed or changed are left out, because a solver does not find
+        // them.
         let kept = |path: &RelPath, file: &File| {
             made.is_none_or(|made| made.files.get(path.as_str()).is_some_and(|made| made.bytes == file.bytes))
         };
@@ -245,8 +247,8 @@ fn shown<'a>(files: impl Iterator<Item = (String, &'a File)>, of_file: usize) ->
     text
 }
 
-/// Whether tests run programs of the subject, by whatever name they import the functions for it. A
-/// container too many costs less than programs that run where the solver has never been.
+/// Whether tests run the solver's programs. They may import the functions for it by any name. A
+/// needless container costs less than programs in the wrong container.
 fn runs_programs(checks: &str) -> bool {
     static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b(?:run|run_many|probe)\b").ok());
     let checks = checks.replace("subprocess.run", "");

@@ -1,4 +1,4 @@
-//! The command line as typed. [`super::config`] resolves it once.
+//! The command line as typed. [`super::config`] resolves the global flags.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -37,7 +37,7 @@ fn after_help() -> String {
         .fold(EXAMPLES.to_owned(), |text, (_, code, meaning)| text + &format!("  {code:>3}  {meaning}\n"))
 }
 
-/// Domain specs in, verified terminal environments and training data out.
+/// Turns domain specs into verified terminal environments and training data.
 #[derive(Debug, Parser)]
 #[command(name = "termsmith", version, about, after_help = after_help(), max_term_width = 110)]
 pub(super) struct Cli {
@@ -66,7 +66,7 @@ fn engines() -> impl TypedValueParser<Value = &'static EngineEntry> {
         .try_map(|chosen| ENGINES.iter().find(|entry| entry.name == chosen).ok_or("no such engine"))
 }
 
-/// What is logged, and where.
+/// The flags for logs.
 #[derive(Debug, Args)]
 pub(super) struct LogArgs {
     /// Log to standard error: -v what termsmith does, -vv also what its libraries do
@@ -90,13 +90,14 @@ pub(super) enum Command {
     Recipe(RecipeCommand),
     /// Write the Parquet files of a run again
     Export(ExportArgs),
-    /// Show the coverage of a run: tasks planned, certified and solved on every axis, and empty cells by name
+    /// Show the coverage of a run: tasks planned, certified and solved by domain, skill and so on,
+    /// and what has no task
     Audit(AuditArgs),
     /// Attack, mutate and re-run the verifiers of tasks of any origin
     Screen(Box<ScreenArgs>),
     /// Run agents on tasks of any origin, and store their trajectories as data
     Rollout(Box<RolloutArgs>),
-    /// Import rollouts made elsewhere: Harbor job folders, trial folders, ATIF files
+    /// Import rollouts made elsewhere, e.g. Harbor job folders, trial folders, ATIF files
     Import(ImportArgs),
     /// Have a model label the failures in the rollouts of a run folder
     Judge(Box<JudgeArgs>),
@@ -114,7 +115,7 @@ pub(super) enum Command {
     Show(ShowArgs),
     /// Remove termsmith's containers and images
     Clean(CleanArgs),
-    /// Report what this machine lacks, and install it with --fix
+    /// Report what this machine lacks; with --fix, also install it
     Doctor(DoctorArgs),
     /// Print the JSON Schema of a format
     Schema(SchemaArgs),
@@ -122,7 +123,7 @@ pub(super) enum Command {
     Completions { shell: clap_complete::Shell },
     /// Print the manual page, or write all of them to a folder
     Man {
-        /// Write termsmith.1, termsmith-run.1, … there
+        /// Folder for termsmith.1, termsmith-run.1 and so on
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -157,13 +158,13 @@ impl Command {
     }
 }
 
-/// Which tasks.
+/// The options that select a run's tasks.
 #[derive(Debug, Args)]
 pub(super) struct Selection {
     /// Seed of all randomness
     #[arg(long, default_value_t = 7)]
     pub(super) seed: u64,
-    /// Number of tasks to plan; a task that screening rejects is not replaced
+    /// Number of tasks to plan. A task that screening rejects is not replaced
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub(super) count: u32,
     /// Only these domains (repeatable, or separated by commas)
@@ -173,11 +174,11 @@ pub(super) struct Selection {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Killed at any instant, the same command continues; finished work is never repeated.\n\
+    after_help = "If it is killed at any instant, the same command continues it. Finished work is never repeated.\n\
 The first Ctrl-C finishes the work in progress, the second one stops immediately."
 )]
 pub(super) struct RunArgs {
-    /// Run folder; created if it is missing, continued if it exists
+    /// Run folder. It is created if it is missing, and continued if it exists
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]
     pub(super) out: PathBuf,
     #[command(flatten)]
@@ -185,36 +186,43 @@ pub(super) struct RunArgs {
     /// Who writes the tasks
     #[arg(long, value_enum, default_value_t = AuthorArg::Recipe)]
     pub(super) author: AuthorArg,
-    /// Solvers by a model that see only the instruction and the machine; one of them has to pass [default: 1 where a model writes the tasks, 0 otherwise]
+    /// Attempts by a model that sees only the instruction and the machine. One of them has to pass
+    /// [default: 1 if a model writes the tasks, else 0]
     #[arg(long, value_name = "K")]
     pub(super) blind: Option<u32>,
-    /// Attempts of a strong and a weak solver (roles `solver` and `weak`) at each task that a model wrote; one that the weak one passes, or none passes, is rewritten to be harder or easier
+    /// Try each task that a model wrote K times with a strong and a weak solver (roles `solver` and
+    /// `weak`), and rewrite tasks that are too easy or too hard
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub(super) bands: u32,
     #[command(flatten)]
     pub(super) stages: StageArgs,
-    /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
+    /// Have a model write machine, solution and tests in a single reply each, without a shell to
+    /// try them in first
     #[arg(long)]
     pub(super) oneshot: bool,
-    /// Print the calls, tokens and dollars to be expected of a model, and a prompt of each stage; ask and start nothing
+    /// Print the calls, tokens and dollars that a model's run will probably take, and a prompt of
+    /// each stage. No model is asked, and nothing is started
     #[arg(long)]
     pub(super) estimate: bool,
-    /// Rollouts of each certified task by its scripted expert: every second one follows the one before it up to a decision, and loses
+    /// Rollouts of each certified task by its scripted expert. They come in pairs: the second one
+    /// of a pair follows the first up to a decision, and then fails
     #[arg(long, default_value_t = 4)]
     pub(super) attempts: u32,
-    /// Scaffolds of these rollouts and how often each, as NAME=WEIGHT,…
+    /// Scaffolds of these rollouts and how often each is drawn, as NAME=WEIGHT,…
     #[arg(long, value_name = "WEIGHTS", default_value = "terminus=3,bash=1,bash-block=1")]
     pub(super) scaffolds: Weights,
-    /// Trials at once [default: 2 per core]
+    /// Number of trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
-    /// Only part I of N of the plan, counted from 0; parts can run on different machines
+    /// Only part I of N of the plan, counted from 0. Parts can run on different machines
     #[arg(long, value_name = "I/N")]
     pub(super) shard: Option<String>,
-    /// Name task images PREFIX/<task> in task.toml, for a registry that you push them to
+    /// Name task images PREFIX/<task> in task.toml. Use it with a registry that you push the images
+    /// to
     #[arg(long, value_name = "PREFIX")]
     pub(super) image_prefix: Option<String>,
-    /// Verifier that tasks declare for other harnesses; termsmith itself always judges in its clean room
+    /// Verifier mode that tasks declare for other harnesses. Termsmith itself always judges in its
+    /// clean room
     #[arg(long, value_enum, value_name = "MODE", default_value_t = HarborMode::Separate)]
     pub(super) verifier_mode: HarborMode,
     /// How thoroughly each task's verifier is tested
@@ -226,7 +234,7 @@ pub(super) struct RunArgs {
     pub(super) model: ModelArgs,
 }
 
-/// Weights of scaffolds.
+/// Weights of scaffolds, as typed and as read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
     pub(super) typed: String,
@@ -245,11 +253,11 @@ impl FromStr for Weights {
 pub(super) enum AuthorArg {
     /// The built-in recipes, offline
     Recipe,
-    /// A language model, stage by stage, with the results of trials as feedback
+    /// A language model, stage by stage. It is told the results of trials
     Model,
-    /// Recipes for the cells of the specs that they fill, a model for the others
+    /// Recipes for the cells of the plan that they fill, and a model for the others
     Mixed,
-    /// A model, and only for cells that no recipe fills
+    /// A model, and only for cells of the plan that no recipe fills
     Fill,
 }
 
@@ -292,30 +300,31 @@ pub(super) enum NewWhat {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RecipeCommand {
-    /// Render, lint, build, screen and roll out a recipe for several seeds, and list its problems
+    /// Render, lint, build, screen and roll out recipes for several seeds, and list their problems
     Check {
         /// DOMAIN/NAME (repeatable); all recipes if none is given
         names: Vec<String>,
-        /// Number of seeds; difficulties alternate
+        /// Number of seeds. Difficulties alternate
         #[arg(long, default_value_t = 3)]
         seeds: u32,
         /// First seed
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// Run folder to keep results in, so that a second check repeats nothing
+        /// Run folder that keeps the results, so that a second check repeats nothing
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// Trials at once [default: 2 per core]
+        /// Number of trials at once [default: 2 per core]
         #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
         jobs: Option<u32>,
         /// How thoroughly the verifier is tested
         #[arg(long, value_enum, default_value_t = RigorArg::Quick)]
         rigor: RigorArg,
-        /// Further draws of the tests' random inputs that the reference and the second solution must pass
-        /// [default: none at quick, 2 at standard, 10 at full]
+        /// Number of further draws of the tests' random inputs that the reference and the second
+        /// solution must pass [default: 0 at quick, 2 at standard, 10 at full]
         #[arg(long, value_name = "N")]
         draws: Option<u32>,
-        /// Only these rows, all of them: KIND or KIND:NAME (repeatable), as in `screen --only`; `expert` alone for the expert's script
+        /// Only these rows: KIND or KIND:NAME (repeatable), as in `screen --only`. `expert` alone
+        /// runs only the expert's script
         #[arg(long, value_name = "ROW")]
         only: Vec<String>,
     },
@@ -327,7 +336,7 @@ pub(super) enum RecipeCommand {
         name: String,
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// One of those that the recipe declares [default: its first]
+        /// A difficulty that the recipe declares [default: the first one]
         #[arg(long, value_enum)]
         difficulty: Option<DifficultyArg>,
         /// Folder to write to
@@ -359,7 +368,8 @@ pub(super) struct ExportArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]
     pub(super) out: PathBuf,
-    /// Refuse pairs whose sides a surface feature, such as their length, tells apart; the card has the figures
+    /// Refuse pairs if a surface feature, e.g. the length, tells their sides apart. The card has
+    /// the figures
     #[arg(long)]
     pub(super) strict: bool,
     #[command(flatten)]
@@ -383,11 +393,13 @@ pub(super) struct AuditArgs {
 /// `model::Rigor` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum RigorArg {
-    /// The reference twice, the second solution, and known wrong and truncated solutions
+    /// The reference twice, the second solution, known wrong solutions, and truncated solutions
     Quick,
-    /// Also checks in another order, legal variants, 12 mutants, 6 violations of clauses, and the attacks that can share a trial
+    /// Also checks in another order, legal variants, 12 mutants, 6 violations of clauses, and all
+    /// attacks that can share a trial
     Standard,
-    /// Also all violations, 40 mutants, all attacks, special conditions (clock, half a processor, offline, rebuilt image) and leaks
+    /// Also all violations, 40 mutants, all attacks, leaks, and special conditions (clock, half a
+    /// processor, offline, rebuilt image)
     Full,
 }
 
@@ -419,10 +431,10 @@ pub(super) struct CleanArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Run the engine's script for each missing part: it installs and starts what is missing
+    /// Run the engine's script for each missing part. It installs and starts what is missing
     #[arg(long)]
     pub(super) fix: bool,
-    /// Print that script, to be read before it runs as root
+    /// Print that script, so that you can read it before it runs as root
     #[arg(long, conflicts_with = "fix")]
     pub(super) print_fix: bool,
 }
@@ -439,7 +451,7 @@ pub(super) struct SchemaArgs {
 pub(super) enum HarborMode {
     /// In a container of their own, with what the solver left
     Separate,
-    /// In the solver's container
+    /// In the solver's container, after the solver
     Shared,
 }
 

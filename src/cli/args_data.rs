@@ -8,20 +8,21 @@ use crate::export::train::FailedTurns;
 /// Export options.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DataArgs {
-    /// Discount factor of later turns in the DMPO pairs, above 0 and at most 1
+    /// Discount factor of later turns in the DMPO pairs: above 0, at most 1
     #[arg(long, value_name = "G")]
     pub(super) gamma: Option<f64>,
-    /// Trajectories in the SFT data
+    /// Trajectories that the SFT data contains
     #[arg(long, value_enum, default_value_t = SftArg::Passing)]
     pub(super) sft: SftArg,
-    /// Turns of the SFT data whose command failed, or that wrote what was later repaired
+    /// What to do in the SFT data with turns whose command failed, or whose result was repaired
+    /// later
     #[arg(long, value_enum, default_value_t = FailedTurnsArg::Mask)]
     pub(super) failed_turns: FailedTurnsArg,
-    /// Reward that the two sides of a pair are compared by
+    /// Reward that decides which side of a pair is better
     #[arg(long, value_enum, default_value_t = PairRewardArg::F2p)]
     pub(super) pair_reward: PairRewardArg,
-    /// Put `[masked: <kind>]` in the place of values that look like credentials, such as API keys
-    /// and private keys. Without it they are counted, and `report/secrets.json` names the
+    /// Replace values that look like credentials, e.g. API keys and private keys, by `[masked:
+    /// <kind>]`. Without this option they are only counted, and `report/secrets.json` names the
     /// trajectories
     #[arg(long)]
     pub(super) mask_secrets: bool,
@@ -30,11 +31,11 @@ pub(super) struct DataArgs {
 /// `train::FailedTurns` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum FailedTurnsArg {
-    /// Their flag `train` is false
+    /// Set their flag `train` to false
     Mask,
-    /// They are trained on
+    /// Train on them
     All,
-    /// Trajectories with such turns are left out
+    /// Leave out trajectories with such turns
     Drop,
 }
 
@@ -51,9 +52,10 @@ impl From<FailedTurnsArg> for FailedTurns {
 /// `pairs::RewardKind` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum PairRewardArg {
-    /// Weighted share of the checks that fail on the untouched environment, and 0 where another check is broken
+    /// Weighted share of the checks that fail on the untouched environment; 0 if another check is
+    /// broken
     F2p,
-    /// Share of all checks
+    /// Weighted share of all checks
     PassRatio,
     /// 1 if every check passed, else 0
     Binary,
@@ -73,6 +75,6 @@ impl From<PairRewardArg> for RewardKind {
 pub(super) enum SftArg {
     /// Only trajectories that passed
     Passing,
-    /// All trajectories with a message, failed ones included
+    /// All trajectories with a message, also failed ones
     All,
 }

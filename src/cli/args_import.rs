@@ -26,7 +26,8 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ImportWhat {
-    /// Have a model make tasks of recorded terminal sessions: asciicasts of versions 1 to 3, and transcripts
+    /// Have a model make tasks from recorded terminal sessions: asciicasts of versions 1 to 3, and
+    /// transcripts
     Cast(Box<CastArgs>),
 }
 
@@ -37,27 +38,28 @@ reason (templates/recordings/filters.toml). The others become requests, and thes
 Killed at any instant, the same command continues."
 )]
 pub(super) struct CastArgs {
-    /// Recordings
+    /// Files with recordings
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
-    /// Domain of the tasks, which gives base image and limits
+    /// Domain of the tasks. It gives base image and limits
     #[arg(long, value_name = "ID", default_value = "system_admin")]
     pub(super) domain: String,
     /// Seed of all randomness
     #[arg(long, default_value_t = 7)]
     pub(super) seed: u64,
-    /// Run folder; created if it is missing, continued if it exists
+    /// Run folder. It is created if it is missing, and continued if it exists
     #[arg(long, short, value_name = "DIR", default_value = "out/casts")]
     pub(super) out: PathBuf,
-    /// Solvers by a model that see only the instruction and the machine; one of them has to pass
+    /// Attempts by a model that sees only the instruction and the machine. One of them has to pass
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(super) blind: u32,
     #[command(flatten)]
     pub(super) stages: StageArgs,
-    /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
+    /// Have a model write machine, solution and tests in a single reply each, without a shell to
+    /// try them in first
     #[arg(long)]
     pub(super) oneshot: bool,
-    /// Trials at once [default: 2 per core]
+    /// Number of trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
     /// How thoroughly each task's verifier is tested

@@ -22,41 +22,44 @@ pub(super) struct RolloutArgs {
     /// Protocol between model and sandbox
     #[arg(long, value_parser = scaffolds(), default_value = SCAFFOLDS[0].option)]
     pub(super) scaffold: ScaffoldArg,
-    /// With the scaffold `command`: the command line of the agent; $INSTRUCTION_FILE, $MODEL and $OPENAI_BASE_URL are set
+    /// Command line of the agent, for the scaffold `command`. $INSTRUCTION_FILE, $MODEL and
+    /// $OPENAI_BASE_URL are set
     #[arg(long, value_name = "COMMAND", required_if_eq("scaffold", "command"))]
     pub(super) agent_command: Option<String>,
     /// Assistance that the agent gets in addition to the task
     #[arg(long, value_enum, default_value_t = ArmArg::Base)]
     pub(super) arm: ArmArg,
-    /// Tell the agent to pass without doing the work; a pass revokes the task's certificate
+    /// Tell the agent to pass without doing the work. A pass revokes the task's certificate
     #[arg(long, value_enum, value_name = "VIEW")]
     pub(super) adversary: Option<AdversaryArg>,
-    /// Rollouts of each task; with the arm `fork` those that begin in the state of another one, which is made in addition
+    /// Rollouts of each task. With the arm `fork`, the parent rollout is made in addition
     #[arg(long, short = 'k', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) attempts: u32,
-    /// Rollouts at once [default: 2 per core]
+    /// Number of rollouts at once [default: 2 per core]
     #[arg(long, short = 'j', visible_alias = "concurrency", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
-    /// Further rounds of the arm `self-correction`
+    /// Number of further rounds in the arm `self-correction`
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(super) rounds: u32,
-    /// Turns that the attempts of the arm `fork` share with the first rollout
+    /// Number of turns that the attempts of the arm `fork` share with the parent rollout
     #[arg(long, value_name = "TURNS", default_value_t = 2)]
     pub(super) fork_at: usize,
-    /// Source of failure labels in addition to the rules
+    /// Source of failure labels, in addition to the detectors
     #[arg(long, value_enum, default_value_t = JudgeArg::None)]
     pub(super) judge: JudgeArg,
-    /// Continue a conversation that would not fit the model's context from a summary, instead of ending it; the parts become separate
-    /// rows of sft, and no rows of pref_dmpo
+    /// If a conversation would not fit the model's context, continue it from a summary instead of
+    /// ending it. Its parts become separate rows of sft, and no rows of pref_dmpo
     #[arg(long, visible_alias = "summarize")]
     pub(super) summarise: bool,
-    /// With a terminus scaffold: end a wait as soon as its commands are done (Harbor always waits the full time)
+    /// With a terminus scaffold: end a wait as soon as its commands are done. Harbor always waits
+    /// the full time
     #[arg(long)]
     pub(super) early_wake: bool,
-    /// Run folder; created if it is missing, continued if it exists
+    /// Run folder. It is created if it is missing, and continued if it exists
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,
-    /// Also write all rollouts of the run folder as a job that `harbor view` and `harbor traces export` read
+    /// Also write all rollouts of the run folder to this folder, as a job for `harbor view` and
+    /// `harbor traces export`
     #[arg(long, value_name = "DIR")]
     pub(super) harbor_jobs: Option<PathBuf>,
     #[command(flatten)]
@@ -65,7 +68,7 @@ pub(super) struct RolloutArgs {
     pub(super) limits: TrialArgs,
     #[command(flatten)]
     pub(super) model: ModelArgs,
-    /// Ask for the log-probabilities of tokens
+    /// Ask the model for the log-probabilities of tokens
     #[arg(long, help_heading = "Models")]
     pub(super) logprobs: bool,
 }
@@ -87,60 +90,62 @@ pub(super) struct JudgeArgs {
     pub(super) model: ModelArgs,
 }
 
-/// Bounds of one rollout.
+/// Limits of one rollout.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits of a rollout")]
 pub(super) struct TrialArgs {
-    /// Limit of the number of the agent's messages
+    /// Maximum number of the agent's messages
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(super) max_steps: u32,
-    /// Time-out of one command in seconds, in scaffolds that wait for commands
+    /// Time limit of one command in seconds, in scaffolds that wait for commands
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub(super) command_seconds: u64,
-    /// Seconds of the whole rollout, the model's time included [default: the task's agent timeout]
+    /// Time limit of the whole rollout in seconds, with the model's time [default: the task's agent
+    /// timeout]
     #[arg(long, value_name = "SECONDS")]
     pub(super) trial_seconds: Option<u64>,
-    /// Limit of its tokens, input and output together
+    /// Maximum number of tokens of a rollout, input and output together
     #[arg(long, value_name = "N")]
     pub(super) trial_tokens: Option<u64>,
-    /// Limit of its cost in US dollars; the settings have to name prices
+    /// Maximum cost of a rollout in US dollars. The settings must name prices
     #[arg(long, value_name = "DOLLARS")]
     pub(super) trial_usd: Option<f64>,
-    /// Limit of bytes of output per observation, in scaffolds that have one
+    /// Maximum bytes of output in one observation, in scaffolds that have such a limit
     #[arg(long, value_name = "BYTES", default_value_t = 10_000)]
     pub(super) output_bytes: usize,
 }
 
-/// Models and their caps.
+/// Models and their budget.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Models")]
 pub(super) struct ModelArgs {
-    /// Endpoints and roles [default: termsmith.toml, if there is one]
+    /// Settings file with endpoints and roles [default: termsmith.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "TERMSMITH_SETTINGS")]
     pub(super) settings: Option<PathBuf>,
-    /// An OpenAI-compatible server for every role but `weak`, instead of a settings file
+    /// OpenAI-compatible server for every role but `weak`, instead of a settings file
     #[arg(long, value_name = "URL", requires = "model")]
     pub(super) base_url: Option<String>,
-    /// With --base-url: the model of every role but `weak`; otherwise, in a command that calls one role, its model in place of the
-    /// settings' (in `rollout` the one that acts)
+    /// Model name. With --base-url it is the model of every role but `weak`. Otherwise it replaces
+    /// the settings' model of the one role that the command calls, e.g. of the agent in `rollout`
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-    /// With --base-url: environment variable that holds the API key
+    /// With --base-url: the environment variable that holds the API key
     #[arg(long, value_name = "VARIABLE", requires = "base_url")]
     pub(super) api_key_env: Option<String>,
-    /// With --base-url: limit of tokens per reply [default: 16384 for the roles that write tasks, 4096 for the others]
+    /// With --base-url: maximum tokens per reply [default: 16384 for the roles that write tasks,
+    /// 4096 for the others]
     #[arg(long, value_name = "N", requires = "base_url")]
     pub(super) reply_tokens: Option<u32>,
-    /// Limit of the cost of all commands in this run folder together, in US dollars
+    /// Maximum cost in US dollars of all commands in this run folder together
     #[arg(long, value_name = "DOLLARS")]
     pub(super) max_usd: Option<f64>,
-    /// Limit of the tokens of all commands in this run folder together, input and output
+    /// Maximum tokens of all commands in this run folder together, input and output
     #[arg(long, value_name = "N")]
     pub(super) max_tokens: Option<u64>,
     /// Seconds after which this command sends no further request
     #[arg(long, value_name = "SECONDS")]
     pub(super) max_wall: Option<u64>,
-    /// Answer calls from a recording instead of the endpoints; it may be compressed (`.zst`)
+    /// Answer calls from a recording instead of the endpoints. It may be compressed (`.zst`)
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     pub(super) cassette: Option<PathBuf>,
     /// Append every call to a recording
@@ -157,7 +162,7 @@ pub(super) enum ScaffoldArg {
     Nop,
 }
 
-/// The solvers without a model: value, help, and meaning.
+/// The solvers without a model: option value, help, and solver.
 const WITHOUT_MODEL: [(&str, &str, ScaffoldArg); 3] = [
     (
         "scripted",
@@ -181,23 +186,24 @@ fn scaffolds() -> impl TypedValueParser<Value = ScaffoldArg> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ArmArg {
-    /// Nothing
+    /// No assistance
     Base,
-    /// After a failure, the failing checks' names and messages, and another round
+    /// After a failure: the failing checks' names and messages, and another round
     SelfCorrection,
-    /// Key steps without code, by the role planner
+    /// Key steps without code, from the role `planner`
     Plan,
-    /// Up to three questions to the role mentor, who gives no code
+    /// Answers to at most three questions, from the role `mentor`, which gives no code
     Interactive,
     /// Both plan and interactive
     PlanInteractive,
-    /// Several attempts from the state that the first rollout had after --fork-at turns
+    /// None, but several attempts begin in the state that the first rollout had after --fork-at
+    /// turns
     Fork,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum JudgeArg {
-    /// No model, only the rules
+    /// Only detectors, no model
     None,
     /// The model of the role `judge`
     Model,
@@ -205,8 +211,8 @@ pub(super) enum JudgeArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AdversaryArg {
-    /// It sees only the task
+    /// The agent sees only the task
     Blind,
-    /// It sees the task and its tests
+    /// The agent sees the task and its tests
     Tests,
 }

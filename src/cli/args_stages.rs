@@ -1,4 +1,4 @@
-//! Options of the stages of writing a task, from the table of stages.
+//! Options for the stages of writing a task. They come from the table of stages.
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 
@@ -11,7 +11,7 @@ pub(super) struct StageArgs {
 }
 
 impl StageArgs {
-    /// The options and their values.
+    /// The options that the stages have, with their values.
     pub(super) fn given(&self) -> impl Iterator<Item = (String, u32)> {
         self.counts.iter().map(|(stage, count)| (format!("--{stage}"), count))
     }

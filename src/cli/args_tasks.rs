@@ -1,4 +1,4 @@
-//! Arguments of commands over task directories.
+//! Arguments of commands that work on task directories.
 
 use std::path::PathBuf;
 
@@ -23,29 +23,33 @@ pub(super) struct ScreenArgs {
     /// How thoroughly verifiers are tested
     #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
     pub(super) rigor: RigorArg,
-    /// Seconds after which no further mutant of a task is started; the most informative come first [default: all mutants]
+    /// Seconds after which no further mutant of a task is started. The most informative mutants
+    /// come first [default: try all mutants]
     #[arg(long, value_name = "SECONDS")]
     pub(super) budget: Option<u64>,
-    /// Judge termsmith's own tasks as Harbor would: with the tests in a container of their own, or in the solver's, where attacks reach
-    /// further
+    /// Judge termsmith's own tasks as Harbor would: with the tests in a separate container, or in
+    /// the solver's container, where attacks reach further
     #[arg(long, value_enum, value_name = "MODE")]
     pub(super) as_harbor: Option<HarborMode>,
-    /// Only these rows of the certificate, in addition to build, untouched and reference: KIND or KIND:NAME (repeatable)
+    /// Only these rows of the certificate, in addition to build, untouched and reference: KIND or
+    /// KIND:NAME (repeatable)
     #[arg(long, value_name = "ROW")]
     pub(super) only: Vec<String>,
-    /// Have a model that does not see the tests list what the instruction demands and violate each demand, in place of clauses.toml
+    /// Have a model list what the instruction demands, and violate each demand. The model does not
+    /// see the tests. Its clauses take the place of clauses.toml
     #[arg(long, conflicts_with = "summary")]
     pub(super) clauses: bool,
-    /// Solvers by a model that see only the instruction and the machine; one of them has to pass
+    /// Attempts by a model that sees only the instruction and the machine. One of them has to pass
     #[arg(long, value_name = "K", default_value_t = 0, conflicts_with = "summary")]
     pub(super) blind: u32,
-    /// For a corpus: compare each result with the task's expect.toml, running only the rows that it names
+    /// For a corpus: compare each result with the task's expect.toml, and run only the rows that it
+    /// names
     #[arg(long, conflicts_with = "only")]
     pub(super) summary: bool,
     /// Folder for certificates and finished trials
     #[arg(long, short, value_name = "DIR", default_value = "out/screen")]
     pub(super) out: PathBuf,
-    /// Trials at once [default: 2 per core]
+    /// Number of trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
     #[command(flatten)]
@@ -69,10 +73,11 @@ pub(super) struct TryArgs {
 pub(super) struct VerifyArgs {
     /// Task directory
     pub(super) task: PathBuf,
-    /// Script to run as the solution, or folder with solve.sh and the files that it uses [default: the task's solution/]
+    /// Solution to judge: a script, or a folder with solve.sh and the files that it uses [default:
+    /// the task's solution/]
     #[arg(long, value_name = "PATH")]
     pub(super) solution: Option<PathBuf>,
-    /// Judge the untouched environment
+    /// Judge the environment without any solution
     #[arg(long, conflicts_with = "solution")]
     pub(super) nothing: bool,
 }
@@ -86,7 +91,7 @@ pub(super) struct LintArgs {
     /// Task directories of any origin, or folders of them
     #[arg(value_name = "DIR", required_unless_present_any = ["explain", "rules"])]
     pub(super) dirs: Vec<PathBuf>,
-    /// How findings are printed
+    /// Output format of findings
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(super) format: Option<LintFormat>,
     /// Explain a rule

@@ -1,4 +1,4 @@
-//! The models that write tasks, from the arguments of `run`.
+//! Sets up the models that write tasks, from the arguments of `run`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,37 +20,40 @@ use crate::rollout::{AgentConfig, Overflow};
 use crate::store::Store;
 use tokio_util::sync::CancellationToken;
 
-/// The scaffold of blind solvers: commands in fenced blocks, which every model can write, with or without tool calls.
+/// The scaffold of blind solvers. Its commands are in fenced blocks, which every model can write,
+/// even one without tool calls.
 const SCAFFOLD: &str = "bash-block";
-/// Turns of a blind solver. Terminal-Bench's agents need 20 to 30 for tasks of this size (LiteCoder: 27.4 on average).
+/// Turns of a blind solver. Terminal-Bench's agents need 20 to 30 for tasks of this size
+/// (LiteCoder: 27.4 on average).
 const TURNS: u32 = 40;
-/// Time limit of one of its commands.
+/// Time limit of one command of a blind solver.
 const COMMAND: Duration = Duration::from_secs(60);
-/// Bytes of output that it sees of one.
+/// Bytes of a command's output that a blind solver sees.
 const OUTPUT_BYTES: usize = 8_000;
-/// Time limit of the whole attempt, model calls included: people may play the model.
+/// Time limit of the whole attempt, with the model's time. It is long, because a person may play
+/// the model.
 const TOTAL: Duration = Duration::from_secs(6 * 3600);
 
-/// What models do in a run.
+/// Which work models do in a run.
 pub(super) struct AuthorOptions {
-    /// They write tasks.
+    /// Whether they write tasks.
     pub(super) writes: bool,
     /// Attempts of blind solvers at each task.
     pub(super) blind: u32,
-    /// Attempts of a strong and a weak solver that measure difficulty.
+    /// Attempts of a strong and of a weak solver, which measure the difficulty.
     pub(super) bands: u32,
     pub(super) mode: AuthoringMode,
     pub(super) counts: StageCounts,
-    /// Sessions that tasks are made from, by the blueprint's index.
+    /// Recorded sessions that tasks are made from, by the blueprint's index.
     pub(super) recordings: BTreeMap<u32, Recording>,
 }
 
-/// The mode that `--oneshot` selects.
+/// How stages work with `--oneshot`, or without it.
 pub(super) fn mode(oneshot: bool) -> AuthoringMode {
     if oneshot { AuthoringMode::OneShot } else { AuthoringMode::Shell }
 }
 
-/// The models, if any task is written by one or tried by blind solvers.
+/// The models. `None` if no model writes tasks and no blind solver tries them.
 pub(super) fn model_author(
     config: &Config,
     args: &ModelArgs,
@@ -67,7 +70,7 @@ pub(super) fn model_author(
     let roles = if writes { counts.roles() } else { Vec::new() };
     let solver = (attempts > 0 || bands > 0).then_some(ModelRole::Solver);
     let weak = (bands > 0).then_some(ModelRole::Weak);
-    // Checked before any work begins.
+    // Missing roles are reported before any work begins.
     for role in roles.into_iter().chain(solver).chain(weak) {
         models.ready(role)?;
     }
@@ -77,7 +80,7 @@ pub(super) fn model_author(
     Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, counts, blind, bands }))
 }
 
-/// The models of `screen`, if it has rows that need any.
+/// The models of `screen`. `None` if no row needs one.
 pub(super) fn screening_models(
     config: &Config,
     args: &ScreenArgs,
@@ -104,7 +107,7 @@ pub(super) fn screening_models(
     Ok(Some(ModelAuthor { models, texts, recordings, mode, counts, blind, bands: None }))
 }
 
-/// The configuration of blind solvers, and how many try.
+/// The configuration of blind solvers, and their number of attempts.
 fn blind_solvers(
     models: &Models,
     assets: &Assets,
@@ -114,7 +117,7 @@ fn blind_solvers(
     Ok(agent.map(|agent| (agent, attempts)))
 }
 
-/// The solvers that measure difficulty.
+/// The strong and the weak solver, which measure the difficulty.
 fn band_solvers(models: &Models, assets: &Assets, attempts: u32) -> Result<Option<BandSolvers>, Failure> {
     if attempts == 0 {
         return Ok(None);
@@ -124,7 +127,7 @@ fn band_solvers(models: &Models, assets: &Assets, attempts: u32) -> Result<Optio
     Ok(Some(BandSolvers { strong, weak, attempts }))
 }
 
-/// How a solver in this role works.
+/// The configuration of a solver in this role.
 fn solver_config(models: &Models, assets: &Assets, role: ModelRole) -> Result<AgentConfig, Failure> {
     let entry = SCAFFOLDS.iter().find(|entry| entry.option == SCAFFOLD);
     let entry = entry.ok_or_else(|| Failure::usage(format!("no scaffold `{SCAFFOLD}`")))?;

@@ -1,4 +1,4 @@
-//! Files outside of run folders.
+//! Writes files outside of run folders.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,10 +7,11 @@ use std::path::Path;
 use crate::model::File;
 use crate::store::{StoreError, parent_of, publish_file};
 
-/// Folder for the half-written file. It lies beside the file: a rename does not cross file systems.
+/// Folder for the half-written file. It lies beside the target, since a rename does not cross file
+/// systems.
 const SCRATCH: &str = ".new";
 
-/// Writes `file` to `target`, which is complete or as it was before.
+/// Writes `file` to `target` atomically: after a crash, `target` is complete or unchanged.
 pub(super) fn write_beside(target: &Path, file: &File) -> Result<(), StoreError> {
     let scratch = parent_of(target).join(SCRATCH);
     let written = publish_file(&scratch, target, file);
@@ -44,7 +45,7 @@ mod tests {
         };
         check(&[], Ok(()));
         check(&["task"], Ok(()));
-        // Something else has its name.
+        // A folder is already at the target.
         check(&["task/file"], Err("task/file"));
     }
 }

@@ -1,4 +1,4 @@
-//! The command that a dataset card names: the options that its rows follow from, as they were typed.
+//! Writes the command that a dataset card names. It has the options that the rows depend on.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -10,11 +10,12 @@ use super::args_data::DataArgs;
 use crate::assets::Overrides;
 use crate::syntax::shell_word;
 
-/// An option, and its value if it has one. Flags have an empty one.
+/// An option, and its value. A flag's value is empty.
 type Given = (Cow<'static, str>, Option<String>);
 
-/// The command that writes the rows of `run` again: its seed and count, and every option that is not the default. Left out is what no row
-/// follows from: where files lie, how much is done at once, and which server answers.
+/// The command that writes the rows of `run` again: its seed and count, and every option that is
+/// not the default. Options that do not affect the rows are left out: paths, concurrency, the model
+/// server's address.
 pub(super) fn of_run(args: &RunArgs, overrides: &Overrides) -> String {
     let Selection { seed, count, .. } = &args.selection;
     let usual = usual();
@@ -29,7 +30,7 @@ pub(super) fn of_export(args: &DataArgs) -> String {
     line("termsmith export", export_options(args).into_iter())
 }
 
-/// The options of `termsmith run` alone.
+/// The options of `termsmith run` without arguments.
 fn usual() -> Vec<Given> {
     match Cli::try_parse_from(["termsmith", "run"]).map(|cli| cli.command) {
         Ok(Command::Run(args)) => options(&args),
@@ -76,12 +77,12 @@ fn named((option, value): (&'static str, Option<String>)) -> Given {
     (option.into(), value)
 }
 
-/// A value as it is typed.
+/// The value as it is typed.
 fn name(value: &impl ValueEnum) -> Option<String> {
     Some(value.to_possible_value()?.get_name().to_owned())
 }
 
-/// `command` with the options that have a value, as a shell reads them.
+/// `command` with the options that have a value, quoted for a shell.
 fn line(command: &str, options: impl Iterator<Item = Given>) -> String {
     let mut line = command.to_owned();
     for (option, value) in options {
@@ -117,7 +118,7 @@ mod tests {
             check(&typed.split(' ').collect::<Vec<_>>(), &format!(" {typed}"));
         };
         check(&[], "");
-        // Where, how fast, and whom to ask.
+        // Paths, concurrency and servers are left out.
         check(
             &["--out", "out/x", "-j", "3", "--base-url", "http://h/v1", "--model", "m", "--max-usd", "2"],
             "",

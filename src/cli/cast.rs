@@ -1,4 +1,4 @@
-//! `import cast`: tasks that a model makes of recorded terminal sessions.
+//! `import cast`: has a model make tasks from recorded terminal sessions.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,9 @@ use crate::model::{Blueprint, Seed};
 use crate::pipeline::PipelineAssets;
 use crate::recording::{Filters, Recording};
 
-/// The number of a recording's task follows from the recording, so that it is the same whatever else is imported: a number of seven digits,
-/// above those of sampled tasks. Where two recordings have the same, one of them takes the next.
+/// The smallest number of a recording's task. A task's number is computed from its recording, so it
+/// does not depend on the other recordings. It has seven digits, so it is greater than those of
+/// sampled tasks. If two recordings give the same number, the second one takes the next number.
 const FIRST: u32 = 1_000_000;
 const NUMBERS: u32 = 9_000_000;
 
@@ -24,7 +25,8 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
     paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
     let filters = Filters::load(&config.assets()?)?;
-    // By digest: the numbers must not depend on the order of the files, and the same recording twice is one.
+    // Recordings are sorted by digest, so that the order of the files does not matter. The same
+    // recording twice is one.
     let mut accepted = BTreeMap::new();
     let mut refused = 0;
     for path in &args.files {
@@ -69,7 +71,7 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
     Ok(if refused > 0 && status == Status::Ok { Status::Failed } else { status })
 }
 
-/// The blueprint of a recording: a function of the recording, the domain and the seed.
+/// The blueprint of a recording. It depends only on the recording, the domain and the seed.
 fn blueprint(assets: &PipelineAssets, args: &CastArgs, recording: &Recording) -> Result<Blueprint, Failure> {
     let seed = Seed(args.seed).derive(&["recording", &recording.digest]);
     let selection = Selection { seed: seed.0, count: 1, only: vec![args.domain.clone()] };
@@ -80,14 +82,14 @@ fn blueprint(assets: &PipelineAssets, args: &CastArgs, recording: &Recording) ->
     Ok(Blueprint { index, seed, ..blueprint })
 }
 
-/// The first number from `wanted` on that is not taken; after the last number comes the first.
+/// The first free number from `wanted` on. After the last number comes the first.
 fn free_number<T>(taken: &BTreeMap<u32, T>, wanted: u32) -> Option<u32> {
     (0..NUMBERS)
         .map(|step| FIRST + (wanted - FIRST + step) % NUMBERS)
         .find(|number| !taken.contains_key(number))
 }
 
-/// The options of a run that these are.
+/// The same options as arguments of `run`.
 fn as_run(args: &CastArgs) -> RunArgs {
     RunArgs {
         out: args.out.clone(),

@@ -1,4 +1,4 @@
-//! `verify-certificate`: whether certificates are about the files beside them.
+//! `verify-certificate`: checks that certificates describe the files beside them.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::model::Certificate;
 pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) -> Outcome {
     let mut statuses = Vec::new();
     for dir in paths::tasks(&args.tasks)? {
-        // A directory that cannot be read does not keep the others from their lines.
+        // An unreadable directory does not stop the others.
         let checked = certificate_of(&dir);
         let text = match &checked {
             Ok(certificate) => {
@@ -33,7 +33,8 @@ pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) 
     Ok(open::combined(statuses.into_iter()))
 }
 
-/// The certificate in a task directory, if it matches the files of the directory. Otherwise why not, and the status of that.
+/// The certificate in a task directory, if it matches the directory's files. Otherwise the reason,
+/// and the exit status for it.
 fn certificate_of(dir: &Path) -> Result<Certificate, (Status, String)> {
     let not = |why: &str| (Status::Failed, why.to_owned());
     let task = read_task(dir).map_err(|error| (Status::BadInput, error.to_string()))?;
@@ -54,7 +55,8 @@ fn status(error: &CertificateError) -> Status {
     match error {
         CertificateError::Walk(WalkError { fault: Fault::Io(_), .. }) => Status::Io,
         CertificateError::Walk(_) | CertificateError::Malformed { .. } => Status::BadInput,
-        // Nothing is wrong with it.
+        // Another version of termsmith wrote it, so it cannot be checked here. The certificate
+        // itself may be fine.
         CertificateError::Version { .. } => Status::Failed,
     }
 }

@@ -1,4 +1,4 @@
-//! Global flags, resolved once.
+//! Resolves the global flags once.
 
 use std::path::Path;
 use std::thread::available_parallelism;
@@ -56,7 +56,8 @@ impl Config {
     }
 }
 
-/// The number of concurrent trials. They wait for the engine about as long as they compute, hence more than one per core.
+/// The number of concurrent trials. A trial waits for the engine about as long as it computes, so
+/// the default is two for each core.
 pub(super) fn jobs(asked: Option<u32>) -> u32 {
     const PER_CORE: u32 = 2;
     asked.unwrap_or_else(|| cores() * PER_CORE)
@@ -67,8 +68,8 @@ pub(super) fn cores() -> u32 {
     available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
 }
 
-/// Removes containers that killed runs left behind, and counts them. Where no engine answers, or it fails, nothing is removed: whatever
-/// needs the engine next reports that.
+/// Removes containers that killed runs left behind, and counts them. If no engine answers, or it
+/// fails, this removes nothing. The next user of the engine reports the error.
 pub(super) async fn sweep(engine: &EngineOnDemand) -> usize {
     let swept = match engine.get().await {
         Ok(engine) => engine.sweep().await,
@@ -107,25 +108,25 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
     Ok(options)
 }
 
-/// The records of a run folder that must exist, for reading.
+/// Opens an existing run folder for reading.
 pub(super) fn existing_run(out: &Path) -> Result<ReadStore, Failure> {
     paths::check(out, Expected::RunFolder)?;
     Ok(ReadStore::open(out)?)
 }
 
-/// The records of a run folder that must exist, for writing: no other process can write there.
+/// Opens an existing run folder for writing. Meanwhile no other process can write there.
 pub(super) fn existing_run_locked(out: &Path) -> Result<Store, Failure> {
     paths::check(out, Expected::RunFolder)?;
     Ok(Store::new(RunDir::open_existing(out)?))
 }
 
-/// The records of a run folder, which is made if it is missing.
+/// Opens a run folder for writing, and creates it if it is missing.
 pub(super) fn run_to_write(out: &Path) -> Result<Store, Failure> {
     paths::check_output_folder(out, "--out")?;
     Ok(Store::new(RunDir::open(out)?))
 }
 
-/// The runtime of commands that use an engine or a model.
+/// The runtime for commands that use an engine or a model.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! `termsmith doctor`.
+//! `doctor`: checks the machine.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,8 @@ use super::say;
 use crate::doctor::{Machine, Report, Row, diagnose, repair};
 use crate::sandbox::{Host, Status, limits_table};
 
-/// Diagnoses, repairs with `--fix`, and prints the report. Repairs are printed as they happen.
+/// Inspects the machine, or repairs it with `--fix`, and prints the report. Changes are printed as
+/// they happen.
 pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
     if args.print_fix {
         let script = config.engine.fix_script.ok_or_else(|| {

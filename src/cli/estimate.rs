@@ -1,4 +1,5 @@
-//! `run --estimate`: expected calls, tokens and dollars of a run by a model, and its prompts. Nothing is asked or started.
+//! `run --estimate`: prints the expected calls, tokens and dollars of a model's run, and its
+//! prompts. Nothing is asked or started.
 
 use std::fmt::Write as _;
 
@@ -17,7 +18,8 @@ use crate::llm::ModelRole;
 use crate::model::TaskAuthor;
 use crate::pipeline::{Fault, PipelineAssets};
 
-/// Prints the estimate of the part of `plan` that is to be made, with `blind` solvers a task.
+/// Prints the estimate for this run's part of `plan`. `blind` is the number of blind solvers of a
+/// task.
 pub(super) fn print(
     config: &Config,
     assets: &PipelineAssets,
@@ -36,7 +38,7 @@ pub(super) fn print(
             "none of these tasks is written by a model\nhint: --author model, mixed or fill; and a --shard that has tasks",
         ));
     };
-    // Without settings there are no prices.
+    // Without settings there are no prices, but there is still an estimate of tokens.
     let settings = models::settings(&args.model, None)?;
     let price = |role: ModelRole| {
         let settings = settings.as_ref()?;

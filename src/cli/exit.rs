@@ -1,4 +1,4 @@
-//! Exit statuses, documented in `termsmith --help`. From sysexits.h where it has a fitting one.
+//! Exit statuses. `termsmith --help` lists them. They are from sysexits.h if it has a fitting one.
 
 use std::process::ExitCode;
 
@@ -7,9 +7,10 @@ use std::process::ExitCode;
 pub enum Status {
     /// Everything was done.
     Ok,
-    /// The command ran, and a check failed: a task was rejected, a verdict is no pass, something is missing.
+    /// The command ran, and a check failed, e.g. a task was rejected, a verdict is no pass, or
+    /// something is missing.
     Failed,
-    /// The command line is wrong (clap uses the same).
+    /// The command line is wrong. Clap uses the same status.
     Usage,
     /// A spec, recipe or task is malformed.
     BadInput,
@@ -17,7 +18,8 @@ pub enum Status {
     NoEngine,
     /// Files could not be read or written.
     Io,
-    /// Work was left open: infrastructure failed, or a budget was reached. The same command completes it (EX_TEMPFAIL).
+    /// Work was left open, because infrastructure failed or a budget was reached. The same command
+    /// completes it (EX_TEMPFAIL).
     TryAgain,
     /// Interrupted by Ctrl-C.
     Interrupted,
@@ -40,7 +42,7 @@ impl Status {
         (Self::Interrupted, 130, "interrupted; the same command continues"),
     ];
 
-    /// The number that the process ends with.
+    /// The process's exit status.
     pub fn code(self) -> u8 {
         Self::TABLE.iter().find(|(status, _, _)| *status == self).map_or(1, |(_, code, _)| *code)
     }

@@ -1,10 +1,10 @@
-//! What is said about an export, whichever command made it.
+//! Prints notes about an export, for all commands that export.
 
 use super::say;
 use crate::export::ExportSummary;
 use crate::pipeline::SECRETS;
 
-/// Notes on what the rows hold, or do not hold, that their reader should know.
+/// Prints what a reader of the rows should know, e.g. that rows were left out.
 pub(super) fn note(summary: &ExportSummary) {
     notes(summary).into_iter().for_each(say::note);
 }

@@ -33,12 +33,13 @@ impl Failure {
         Self { status, error: error.into() }
     }
 
-    /// A failure that only the command line can name.
+    /// A failure that no typed error describes.
     pub(super) fn message(status: Status, message: impl std::fmt::Display) -> Self {
         Self { status, error: anyhow::anyhow!("{message}") }
     }
 
-    /// A failed system call, with what it was for: an [`std::io::Error`] alone names neither.
+    /// A failed system call, and what it was for. An [`std::io::Error`] alone names neither the
+    /// call nor the file.
     pub(super) fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |error| Self::message(Status::Io, format!("failed to {action}: {error}"))
     }
@@ -146,7 +147,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// The status of a model call without a reply.
+/// The status after a model call without a reply.
 pub(super) fn call_status(error: &CallError) -> Status {
     match error {
         CallError::Budget(_) | CallError::Exhausted { .. } => Status::TryAgain,
@@ -170,13 +171,13 @@ impl From<Fault> for Failure {
     }
 }
 
-/// The status of a fault that ends a whole command.
+/// The status after a fault that ends a whole command.
 pub(super) fn fault_status(fault: &Fault) -> Status {
     match fault {
         Fault::Engine(_) => Status::NoEngine,
         Fault::NoVerdict(_) | Fault::AwaitsRequest { .. } => Status::TryAgain,
         Fault::Trial(_) => Status::Failed,
-        // Blind solvers and those that measure difficulty act in rollouts.
+        // Blind solvers, and those that measure difficulty, act in rollouts.
         Fault::Rollout(RolloutError::Agent(AgentError::Call(error))) => call_status(error),
         Fault::Store(_) | Fault::Trajectory(_) => Status::Io,
         Fault::Authoring(error) => authoring_status(error),
@@ -185,11 +186,11 @@ pub(super) fn fault_status(fault: &Fault) -> Status {
     }
 }
 
-/// The status of an authoring that a model's call or reply ended.
+/// The status after a model's call or reply ended an authoring.
 fn authoring_status(error: &StageError) -> Status {
     match error {
         StageError::Call(error) | StageError::Ask(AskError::Call(error)) => call_status(error),
-        // The model was told once, and may do better another time.
+        // The model was told its error once. Another try may succeed.
         StageError::Ask(AskError::Unusable { .. }) => Status::Failed,
         StageError::Trial(_)
         | StageError::Rollout(_)

@@ -1,4 +1,4 @@
-//! Says what a command computes again in a run folder of another build.
+//! Tells the user what a command computes again in a run folder of another build.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::say;
 use crate::pipeline::{Former, Upcoming};
 use crate::store::{ReadStore, build_id};
 
-/// Says so on standard error, if `store` has results of other builds that `upcoming` asks for.
+/// Prints a note on standard error if `store` has results of other builds that `upcoming` needs.
 pub(super) fn note(out: &Path, store: &ReadStore, upcoming: Upcoming<'_>) -> Result<(), Failure> {
     let former = Former::read(store, upcoming)?;
     if !former.builds.is_empty() {

@@ -1,4 +1,4 @@
-//! Commands over the records of a run folder: `export`, `report`, `import`, `audit`, `show`.
+//! Commands that read a run folder: `export`, `report`, `import`, `audit`, `show`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -115,7 +115,8 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
     Ok(if refused == 0 { Status::Ok } else { Status::Failed })
 }
 
-/// What is said about files of other formats: their number, and the names of the first ones.
+/// A note about files of other formats: their number, and the first names. `None` if there are
+/// none.
 fn skipped(files: &[PathBuf]) -> Option<String> {
     const NAMED: usize = 5;
     let names: Vec<_> = files.iter().take(NAMED).map(|file| format!("`{}`", shown(file))).collect();
@@ -171,7 +172,7 @@ fn show_rollout(config: &Config, store: &ReadStore, rollout: &Rollout, log: &Rol
             let documents = crate::pipeline::trajectory_documents(store, rollout, log)?;
             match documents.as_slice() {
                 [only] => say::json(&only.trajectory)?,
-                // A summarised rollout has several.
+                // A rollout with summaries has several documents.
                 all => say::json(&all.iter().map(|document| &document.trajectory).collect::<Vec<_>>())?,
             }
         }
@@ -202,7 +203,8 @@ fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The teacher; for a scripted actor, the failure that it was to show. Whether it did is in the reward.
+/// The teacher. For a scripted rollout also the failure that was planned. The reward says whether
+/// it happened.
 fn actor_name(actor: &Actor) -> String {
     let Actor::Scripted { strategy, failure, .. } = actor else { return actor.teacher().to_owned() };
     let how = failure.as_ref().map_or("expert", |failure| failure.mode.as_str());
@@ -238,10 +240,11 @@ pub(super) fn rows_with(
     text
 }
 
-/// The clauses of the instruction as a table: violations refused, and the checks that noticed them.
+/// The clauses of the instruction as a table: how many violations failed, and the checks that
+/// noticed them.
 pub(super) fn clauses(certificate: &crate::model::Certificate) -> String {
     let mut text = String::new();
-    // At low rigors most clauses are untested for the same reason.
+    // At low rigors most clauses are untested for the same reason. So they share a line.
     let mut left_out: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for clause in &certificate.clauses {
         if let (0, Some(why)) = (clause.violations.counted, &clause.untested) {

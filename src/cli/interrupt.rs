@@ -5,12 +5,12 @@ use tokio_util::sync::CancellationToken;
 use super::failure::Failure;
 use super::say;
 
-/// The two tokens that interrupts cancel.
+/// Two tokens. The first interrupt cancels `drain`, the second one `kill`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interrupts {
-    /// Start no new work; finish and commit the work in progress.
+    /// Cancelled: start no new work, and commit the work in progress.
     pub(super) drain: CancellationToken,
-    /// Stop now; sandboxes are destroyed.
+    /// Cancelled: stop now, and destroy the sandboxes.
     pub(super) kill: CancellationToken,
 }
 

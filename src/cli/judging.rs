@@ -1,4 +1,4 @@
-//! `judge`: labels by a model for existing rollouts.
+//! `judge`: has a model label existing rollouts.
 
 use std::time::Instant;
 

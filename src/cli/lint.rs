@@ -1,4 +1,4 @@
-//! `lint`: static checks of tasks.
+//! `lint`: checks tasks statically.
 
 use std::fmt::Write as _;
 

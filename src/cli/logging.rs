@@ -1,4 +1,5 @@
-//! Logs: `-v` and `-vv` on standard error, `--log-file` as JSON lines. Nothing is ever read back from either.
+//! Logs: `-v` and `-vv` to standard error, `--log-file` as JSON lines. Nothing is ever read back
+//! from them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -19,16 +20,18 @@ use super::{paths, say};
 /// Target of every span and event of this crate.
 const OWN: &str = env!("CARGO_CRATE_NAME");
 
-/// Shorter values are not replaced: they are words, and a log without them could not be read.
+/// Shorter values are not replaced. They may be ordinary words, and a log without those would be
+/// unreadable.
 const SHORTEST_SECRET: usize = 8;
 
-/// What stands where a secret stood.
+/// Takes the place of a secret.
 const REDACTED: &str = "[redacted]";
 
 /// Values that no log may contain.
 static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Installs what the flags ask for. Without `-v` and `--log-file` nothing is installed, and spans cost nothing.
+/// Installs the logs that the flags ask for. Without flags nothing is installed, so spans cost
+/// nothing.
 pub(super) fn install(args: &LogArgs) -> Result<(), Failure> {
     if args.verbose == 0 && args.log_file.is_none() {
         return Ok(());
@@ -46,7 +49,7 @@ pub(super) fn install(args: &LogArgs) -> Result<(), Failure> {
                 .json()
                 .with_span_events(FmtSpan::NEW | FmtSpan::CLOSE)
                 .with_writer(LogFile(Arc::new(open(path)?)))
-                // A log file is asked for to find something out, so it has the details even without -v.
+                // A user who asks for a log file looks for details. So it has them even without -v.
                 .with_filter(filter(args.verbose.max(1))),
         ),
         None => None,
@@ -58,8 +61,8 @@ pub(super) fn install(args: &LogArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Status::Failed, error))
 }
 
-/// Spans and events that are kept: those of this crate, and from `-vv` on those of its dependencies. The latter stop at debug, since
-/// HTTP libraries trace the headers of requests.
+/// Spans and events that are kept: those of this crate, with `-vv` also those of its dependencies.
+/// The latter stop at the level debug, because HTTP libraries trace the headers of requests.
 fn filter(verbose: u8) -> Targets {
     match verbose {
         0 | 1 => Targets::new().with_target(OWN, Level::DEBUG).with_default(LevelFilter::WARN),
@@ -85,7 +88,7 @@ fn open(path: &Path) -> Result<File, Failure> {
     })
 }
 
-/// Standard error, past the progress bar if one is drawn.
+/// Standard error, printed above the progress bar if there is one.
 struct Screen;
 
 impl Write for Screen {
@@ -99,7 +102,8 @@ impl Write for Screen {
     }
 }
 
-/// The file of `--log-file`. Each event is one write to a file open for appending, so lines of two processes do not mix.
+/// The file of `--log-file`. An event is one write to a file that is open for appending. So lines
+/// of two processes do not mix.
 struct LogFile(Arc<File>);
 
 impl<'a> MakeWriter<'a> for LogFile {
@@ -110,7 +114,8 @@ impl<'a> MakeWriter<'a> for LogFile {
     }
 }
 
-/// Replaces secrets. The formatting layer writes each event at once, so none is split over two writes.
+/// Replaces secrets. The formatting layer writes an event at once, so no secret is split over two
+/// writes.
 struct Redacting<W>(W);
 
 impl<W: Write> Write for Redacting<W> {

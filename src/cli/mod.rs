@@ -1,4 +1,5 @@
-//! The command line: the only module that reads flags and environment variables, and the only one that prints.
+//! The command line. Only this module reads flags and environment variables, and only this module
+//! prints.
 
 mod args;
 mod args_data;
@@ -53,7 +54,7 @@ use config::Config;
 pub use exit::Status;
 use failure::Outcome;
 
-/// Parses the command line, runs the command, and maps its result to an exit status.
+/// Parses the command line, runs the command, and returns its exit status.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let config = Config::resolve(&cli);

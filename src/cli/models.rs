@@ -1,4 +1,5 @@
-//! Model endpoints from the command line: settings, caps, recordings, and the summary of calls.
+//! Sets up model endpoints from the command line: settings, caps, recordings. Prints the summary of
+//! calls.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,17 +19,17 @@ use crate::llm::{
 };
 use crate::store::Store;
 
-/// Limit of tokens per reply of an agent, which writes a few commands at a time.
+/// Default token limit of an agent's reply. It holds a few commands.
 const REPLY_TOKENS: u32 = 4_096;
-/// And of a reply that holds all of a task's tests or violations:
-/// `templates/prompts/author-checks/usual.toml` has 9,800 on average.
+/// Default token limit of a reply that writes a part of a task. A reply with tests or violations
+/// has 9,800 tokens on average (`templates/prompts/author-checks/usual.toml`).
 const AUTHOR_REPLY_TOKENS: u32 = 16_384;
-/// Name of the endpoint of `--base-url`.
+/// Name of the endpoint that `--base-url` makes.
 const ENDPOINT: &str = "base-url";
-/// The settings file that is read if it exists and none is named.
+/// The settings file that is read if it exists and no other is named.
 const SETTINGS: &str = "termsmith.toml";
 
-/// The models that a command may call. Calls are committed in `store`. `role` is as for [`settings`].
+/// The models that a command may call. Calls are committed in `store`. For `role` see [`settings`].
 pub(super) fn models(
     args: &ModelArgs,
     role: Option<ModelRole>,
@@ -57,7 +58,8 @@ pub(super) fn models(
         drain: drain.clone(),
         ..Options::default()
     };
-    // Settings name the variables that hold keys, so they are read here by name.
+    // The settings name the environment variables that hold keys. They are read here, since only
+    // `cli` reads the environment.
     let env = |name: &str| std::env::var(name).ok().inspect(|key| logging::hide(key));
     let settings = settings(args, role)?.ok_or_else(|| {
         Failure::usage(format!(
@@ -68,8 +70,9 @@ pub(super) fn models(
     Ok(Models::new(settings, env, store, options)?)
 }
 
-/// Endpoints and roles, or `None` if neither the command line nor a file names any. `role` is the one that `--model` without --base-url
-/// gives another model; `None` where a command calls several roles.
+/// Endpoints and roles. `None` if neither the command line nor a file names any. `role` is the role
+/// whose model `--model` replaces if there is no --base-url. It is `None` if the command calls
+/// several roles.
 pub(super) fn settings(args: &ModelArgs, role: Option<ModelRole>) -> Result<Option<Settings>, Failure> {
     if let (Some(base_url), Some(model)) = (&args.base_url, &args.model) {
         return from_flags(base_url, model, args).map(Some);
@@ -88,7 +91,7 @@ pub(super) fn settings(args: &ModelArgs, role: Option<ModelRole>) -> Result<Opti
                 path.display()
             ))
         })?;
-        // A role that is missing is reported when it is needed.
+        // A missing role is reported when it is called.
         if let Some(settings) = settings.roles.get_mut(&role) {
             settings.model.clone_from(model);
         }
@@ -96,7 +99,8 @@ pub(super) fn settings(args: &ModelArgs, role: Option<ModelRole>) -> Result<Opti
     Ok(Some(settings))
 }
 
-/// Refuses a model where none is called. `option` is what would have one called.
+/// Refuses options of models if no model is called. `option` is the option with which one would be
+/// called.
 pub(super) fn check_called(args: &ModelArgs, is_called: bool, option: &str) -> Result<(), Failure> {
     if is_called || args.model.is_none() {
         return Ok(());
@@ -250,7 +254,7 @@ max_tokens = 64
         check(&["--settings", "FILE"], None, Ok(Some(("acts", "judges"))));
         check(&["--settings", "FILE", "--model", "m"], judge, Ok(Some(("acts", "m"))));
         check(&["--settings", "FILE", "--model", "m"], Some(ModelRole::Expert), Ok(Some(("m", "judges"))));
-        // It has none of its own.
+        // This role has no model in the settings.
         check(&["--settings", "FILE", "--model", "m"], Some(ModelRole::Solver), Ok(Some(("acts", "judges"))));
         check(&["--settings", "FILE", "--model", "m"], None, Err("this command calls several"));
         check(&["--base-url", "http://h/v1", "--model", "m"], None, Ok(Some(("m", "m"))));

@@ -1,4 +1,4 @@
-//! `new`: a working domain spec or recipe to start from.
+//! `new`: writes a working domain spec or recipe to start from.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,8 @@ pub(super) fn new(config: &Config, what: &NewWhat) -> Outcome {
     Ok(Status::Ok)
 }
 
-/// Writes new files to the folders in use, or to `domains/` and `templates/` in the current folder. Existing files are not replaced.
+/// Writes new files to the folders in use, or to `domains/` and `templates/` in the current folder.
+/// Existing files are not replaced.
 fn write(config: &Config, files: &FileTree) -> Result<Vec<PathBuf>, Failure> {
     let mut written = Vec::new();
     for (path, file) in files.iter() {

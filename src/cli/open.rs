@@ -1,4 +1,5 @@
-//! Work left open, because infrastructure failed or the command stopped early: nothing was stored, and the same command completes it.
+//! Recognises work that was left open, because infrastructure failed or the command stopped early.
+//! Nothing was stored for it, and the same command completes it.
 
 use super::exit::Status;
 use super::failure::fault_status;
@@ -6,7 +7,7 @@ use super::say;
 use crate::pipeline::{Fault, PrepareError, Stop};
 use crate::sandbox::EngineError;
 
-/// Whether infrastructure is to blame. Such work was retried, and is left open.
+/// Whether the infrastructure is to blame. Such work was retried, and is then left open.
 pub(super) fn is_left_open(fault: &Fault) -> bool {
     fault.is_left_open()
 }
@@ -16,18 +17,18 @@ pub(super) fn is_unreachable(fault: &Fault) -> bool {
     matches!(fault, Fault::Engine(EngineError::Unreachable { .. }))
 }
 
-/// [`is_left_open`] for rollouts.
+/// Like [`is_left_open`], for rollouts.
 pub(super) fn is_rollout_left_open(error: &PrepareError) -> bool {
     matches!(error, PrepareError::Fault(fault) if is_left_open(fault))
 }
 
-/// What a summary says about it.
+/// The line of a summary about open work.
 pub(super) fn summary(count: usize) -> String {
     format!("{count} left open: infrastructure failed; run the same command to complete them")
 }
 
-/// The exit status of a command whose units or rollouts ended with these statuses. Open work comes first, since running the command
-/// again completes it and tells of the rest again.
+/// The exit status of a command with several units or rollouts that ended with these statuses. Open
+/// work decides, because the same command can complete it and will report the rest again.
 pub(super) fn combined(statuses: impl Iterator<Item = Status>) -> Status {
     const PRECEDENCE: [Status; 8] = [
         Status::TryAgain,
@@ -43,7 +44,7 @@ pub(super) fn combined(statuses: impl Iterator<Item = Status>) -> Status {
     statuses.min_by_key(rank).unwrap_or(Status::Ok)
 }
 
-/// The status of a command that stopped early, which its other results do not change.
+/// The status of a command that stopped early. Its other results do not change it.
 pub(super) fn stop_status(stop: Stop) -> Status {
     match stop {
         Stop::OutOfBudget => {
@@ -54,16 +55,16 @@ pub(super) fn stop_status(stop: Stop) -> Status {
     }
 }
 
-/// The status of one unit without a result.
+/// The status of a unit without a result.
 pub(super) fn unit_status(fault: &Fault) -> Status {
     if is_left_open(fault) { Status::TryAgain } else { fault_status(fault) }
 }
 
-/// The status of one rollout without a result.
+/// The status of a rollout without a result.
 pub(super) fn rollout_status(error: &PrepareError) -> Status {
     match error {
         PrepareError::Fault(fault) => unit_status(fault),
-        // The rollout is kept without a model's labels, which the same command asks for again.
+        // The rollout is kept without a model's labels. The same command asks for them again.
         PrepareError::Judge(_) => Status::TryAgain,
         PrepareError::Read(_) | PrepareError::Unsupported { .. } => Status::BadInput,
     }
@@ -108,7 +109,8 @@ mod tests {
         assert_eq!(unit_status(&Fault::AwaitsRequest { earlier }), Status::TryAgain);
     }
 
-    /// A model's call has the same status of any caller: a stage of an author, a solver of a unit, an agent of a campaign.
+    /// A failed model call gives the same status whoever called: an author's stage, a unit's
+    /// solver, a campaign's agent.
     #[test]
     fn failed_calls_have_their_own_status() {
         let check = |call: fn() -> CallError, expect: Status| {

@@ -1,4 +1,5 @@
-//! Paths that the user names: checked before any work begins, with what was expected there.
+//! Checks the paths that the user names before any work begins. Errors say what was expected at a
+//! path.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,13 +11,13 @@ use super::failure::Failure;
 use super::say;
 use crate::harbor::{FoundTasks, find_tasks};
 
-/// Folders and links that are named one by one when tasks are looked for.
+/// Number of folders and links that a note names one by one.
 const MOST_NAMED: usize = 20;
 
-/// Files beside the tasks that are named.
+/// Number of other files that a note names.
 const MOST_FILES: usize = 5;
 
-/// What has to be at a path of the command line.
+/// What a path of the command line has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     TaskDirectory,
@@ -30,7 +31,7 @@ pub(super) enum Expected {
     Templates,
 }
 
-/// What a path leads to.
+/// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     File,
@@ -87,7 +88,7 @@ impl Expected {
         }
     }
 
-    /// The exit status where something else, or nothing, is there.
+    /// The exit status if something else is there, or nothing.
     fn status(self) -> Status {
         match self {
             Self::RunFolder => Status::Io,
@@ -111,7 +112,7 @@ impl Expected {
     }
 }
 
-/// Refuses a path that is missing, unreadable, or leads to the other of file and folder.
+/// Refuses a path that is missing, unreadable, or a folder in place of a file (or the reverse).
 pub(super) fn check(path: &Path, expected: Expected) -> Result<(), Failure> {
     let metadata = fs::metadata(path).map_err(|error| expected.failure(path, &problem(&error)))?;
     match expected.kind() {
@@ -124,14 +125,14 @@ pub(super) fn check(path: &Path, expected: Expected) -> Result<(), Failure> {
 fn problem(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "does not exist".to_owned(),
-        // A file where a folder has to be, further up.
+        // A parent in the path is a file.
         io::ErrorKind::NotADirectory => "does not exist (a part of the path is a file)".to_owned(),
         _ => format!("cannot be read ({error})"),
     }
 }
 
-/// The task directories at or below `paths`, each once. Each path must have at least one. What is
-/// passed over is noted.
+/// The task directories at or below `paths`, each once. Each path must have at least one. Prints a
+/// note about skipped folders.
 pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let (mut found, mut places) = (Vec::new(), BTreeSet::new());
     for path in paths {
@@ -144,7 +145,7 @@ pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         for dir in below.tasks {
             let place = fs::canonicalize(&dir)
                 .map_err(|error| Expected::TaskDirectories.failure(&dir, &problem(&error)))?;
-            // Tasks are named by their folders.
+            // The name of a task's folder is the task's name.
             let dir = named(&dir);
             if dir.file_name().is_none() {
                 return Err(Expected::TaskDirectories.failure(path, "has no name"));
@@ -179,15 +180,15 @@ fn plural(number: usize) -> &'static str {
     if number == 1 { "" } else { "s" }
 }
 
-/// `path`, or the folder that it leads to where its last part is no name (`.`, `..`).
+/// `path`. If it ends in `.` or `..`, the folder that it leads to, since that has a name.
 pub(super) fn named(path: &Path) -> PathBuf {
     let leads_to = || fs::canonicalize(path).ok();
     path.file_name().is_none().then(leads_to).flatten().unwrap_or_else(|| path.to_owned())
 }
 
-/// Refuses to write a folder over a file. `flag` is the option that named it.
+/// Refuses an output folder if a file is at its path. `flag` is the option that named it.
 pub(super) fn check_output_folder(path: &Path, flag: &str) -> Result<(), Failure> {
-    // The innermost part that exists decides.
+    // The innermost existing part of the path decides.
     let Some((existing, metadata)) =
         path.ancestors().find_map(|part| fs::metadata(part).ok().map(|metadata| (part, metadata)))
     else {
@@ -206,7 +207,7 @@ pub(super) fn check_output_folder(path: &Path, flag: &str) -> Result<(), Failure
     ))
 }
 
-/// Refuses to write a file where a folder is, or into a folder that does not exist.
+/// Refuses an output file if a folder is at its path, or if its own folder does not exist.
 pub(super) fn check_output_file(path: &Path, flag: &str) -> Result<(), Failure> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let problem = if path.is_dir() {
@@ -247,7 +248,7 @@ mod tests {
         check(&["all", "all/b"], &["all/a", "all/b"]);
         check(&["all/b", "all"], &["all/b", "all/a"]);
         check(&["one", "linked", "one/", "all/../one"], &["one"]);
-        // Known by its own name.
+        // A link is known by its own name.
         check(&["linked"], &["linked"]);
         check(&["all/a/tests/.."], &["all/a"]);
         check(&["all/a/tests/..", "all"], &["all/a", "all/b"]);

@@ -1,4 +1,4 @@
-//! `plan`: the tasks of a run, without making them.
+//! `plan`: prints the tasks of a run, without making them.
 
 use std::fmt::Write as _;
 

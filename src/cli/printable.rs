@@ -1,13 +1,13 @@
-//! Text for a terminal that somebody watches.
+//! Makes text safe for a terminal.
 //!
-//! Messages of checks, names of files and logs come from the solver, who could retitle the window, write to the clipboard or draw a verdict
-//! with control sequences (attack D-43).
+//! Messages of checks, file names and logs come from the solver. With control sequences it could
+//! retitle the window, write to the clipboard or draw a false verdict (attack D-43).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with every character that a terminal obeys written as its escape `\u001b`, which is also valid within JSON's strings. Line ends
-/// and tabs stay.
+/// `text` with an escape, e.g. `\u001b`, in place of each character that a terminal obeys. The
+/// escapes are also valid in JSON strings. Line ends and tabs stay.
 pub(super) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
@@ -24,7 +24,8 @@ pub(super) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Control characters, and those that reorder the text around them (Unicode Standard Annex 9).
+/// Whether `c` is a control character, or one that reorders the text around it (Unicode Standard
+/// Annex 9).
 fn is_obeyed(c: char) -> bool {
     const REORDERING: [char; 12] = [
         '\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
@@ -41,7 +42,8 @@ mod tests {
     fn nothing_that_a_terminal_obeys_is_printed() {
         let check = |text: &str, expect: &str| assert_eq!(printable(text), expect, "{text:?}");
         check("passed: 3 of 4 checks\n\tcafé ☕ 試\n", "passed: 3 of 4 checks\n\tcafé ☕ 試\n");
-        // A verdict drawn over the line, a new title, the clipboard, and their one-character forms.
+        // A verdict drawn over the line, a new title, the clipboard, and one-character forms of
+        // these sequences.
         check("no\r\x1b[2Kpassed", "no\\u000d\\u001b[2Kpassed");
         check("\x1b]0;title\x07", "\\u001b]0;title\\u0007");
         check("\x1b]52;c;cm0gLXJm\x1b\\", "\\u001b]52;c;cm0gLXJm\\u001b\\");

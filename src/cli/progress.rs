@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, elsewhere lines, at least one in ten seconds.
+//! Prints progress on standard error: a bar on a terminal, else a line at least every ten seconds.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -15,16 +15,16 @@ use crate::model::RowKind;
 use crate::pipeline::Event;
 use crate::verify::TrialStep;
 
-/// Longest time without a printed line: one second below the documented ten.
+/// Longest time without a line. It is one second below the documented ten.
 const LONGEST_PAUSE: Duration = Duration::from_secs(9);
 
 /// Interval between updates of the bar.
 const REDRAW: Duration = Duration::from_secs(1);
 
-/// Trials that have to be made before their pace says how long the others take.
+/// Trials after which the pace is known well enough to estimate the time left.
 const ENOUGH_FOR_A_PACE: usize = 5;
 
-/// The phase after the screening.
+/// The unit name of the phase after the screening.
 const ROLLOUTS: &str = "rollouts";
 
 /// Characters of a row's name that are shown.
@@ -35,7 +35,7 @@ pub(super) struct Progress {
     bar: ProgressBar,
     on_terminal: bool,
     state: Arc<Mutex<State>>,
-    /// Tells the watcher that a line was printed. Dropped to end it.
+    /// Tells the watcher that a line was printed. Dropping it ends the watcher.
     printed: Mutex<Option<Sender<()>>>,
     watcher: Option<JoinHandle<()>>,
 }
@@ -62,7 +62,7 @@ impl Progress {
         Self { bar, on_terminal, state, printed: Mutex::new(Some(printed)), watcher: Some(watcher) }
     }
 
-    /// Shows from now on what the calls of `models` cost.
+    /// From now on also shows what the calls of `models` cost.
     pub(super) fn meter(&self, models: Arc<Models>) {
         lock(&self.state).models = Some(models);
     }
@@ -102,7 +102,7 @@ impl Progress {
     fn line(&self, text: &str) {
         say::note(text);
         if let Some(printed) = &*lock(&self.printed) {
-            // The watcher ends only after this sender is dropped.
+            // The watcher lives until this sender is dropped, so sending cannot fail.
             let _ = printed.send(());
         }
     }
@@ -113,7 +113,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         lock(&self.printed).take();
         if let Some(watcher) = self.watcher.take() {
-            // A watcher that panicked has printed its own message.
+            // If the watcher panicked, it has printed its own message.
             let _ = watcher.join();
         }
         self.bar.finish_and_clear();
@@ -121,7 +121,8 @@ impl Drop for Progress {
     }
 }
 
-/// Updates the bar, or prints a line after a pause in printing. Ends when the sender is dropped.
+/// Updates the bar, or prints a line if none was printed for a while. Ends when the sender is
+/// dropped.
 fn watch(printed: &Receiver<()>, state: &Mutex<State>, bar: Option<&ProgressBar>) {
     let interval = if bar.is_some() { REDRAW } else { LONGEST_PAUSE };
     loop {
@@ -157,7 +158,7 @@ struct State {
     finished: usize,
     certified: usize,
     rollouts: usize,
-    /// Models whose calls are paid for.
+    /// The models whose costs are shown.
     models: Option<Arc<Models>>,
     active: BTreeMap<String, Active>,
     stage: Option<&'static str>,
@@ -172,7 +173,7 @@ struct Active {
     row: Option<(RowKind, String)>,
     /// Trials of its screening that have a result.
     done: usize,
-    /// All trials of its screening, as far as it is known.
+    /// All trials of its screening, as far as they are known.
     expected: usize,
 }
 
@@ -185,11 +186,11 @@ impl Active {
 /// Trials of all tasks.
 #[derive(Default)]
 struct Trials {
-    /// When the first one began.
+    /// When the first trial began.
     since: Option<Instant>,
-    /// Those that were made since.
+    /// Number of trials that ended since then.
     made: usize,
-    /// Screenings that have ended, and their trials.
+    /// Number of screenings that have ended.
     screenings: usize,
     done: usize,
 }
@@ -234,7 +235,7 @@ impl State {
     }
 
     fn trial(&mut self, task: &str, row: (RowKind, &str), step: TrialStep, now: Instant) {
-        // Trials of a draft that a model is still writing come before its screening.
+        // A model's draft has trials before its screening.
         let active = self.active.entry(task.to_owned()).or_insert_with(|| Active::new(now, "writing"));
         match step {
             TrialStep::Expected { trials } => active.expected = trials,
@@ -250,7 +251,7 @@ impl State {
         }
     }
 
-    /// Trials done and expected, and the time that the others take at the pace so far.
+    /// Trials done and expected, and the time left at the pace so far.
     fn screening(&self, now: Instant) -> Option<String> {
         let Trials { since, made, screenings, done } = self.trials;
         let known = || self.active.values().filter(|active| active.expected > 0);
@@ -272,7 +273,7 @@ impl State {
         Some(format!("{counts}, about {} left", rounded(left)))
     }
 
-    /// A line of its own: counts, and the task that has been in progress for longest.
+    /// One line: counts, and the task that has been in progress for longest.
     fn text(&self, now: Instant) -> String {
         let Self { total, unit, finished, rollouts, .. } = self;
         // If rollouts are the unit, `finished` counts them already.
@@ -309,7 +310,7 @@ impl State {
     }
 }
 
-/// A time in words: nobody needs the seconds of an hour.
+/// A time in words. Seconds are left out if there are hours.
 fn rounded(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..90 => format!("{seconds} s"),
@@ -318,7 +319,7 @@ fn rounded(time: Duration) -> String {
     }
 }
 
-/// What calls have cost so far, and what a certified task costs at that.
+/// The cost of calls so far, and the cost for each certified task.
 fn cost(tally: &Tally, certified: usize) -> String {
     let mut text = format!(", {} replies, {} tokens", tally.replies, tally.spent.tokens);
     let usd = tally.spent.usd();
@@ -362,7 +363,7 @@ mod tests {
         let rolled_out =
             |task: &str| Event::RolledOut { task: task.to_owned(), attempt: 0, outcome: Outcome::Pass };
         let finished = |task: &str| Event::Finished { task: task.to_owned(), seconds: 1.0 };
-        // Each event comes one second after the one before.
+        // Each event comes one second after the former one.
         let check = |events: &[Event], expect: &str| {
             let mut state = State::new(3, "tasks");
             let mut now = start;

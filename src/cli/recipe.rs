@@ -24,12 +24,15 @@ use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
 use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
-/// Draws of held-out inputs at `--rigor standard`: few, since each costs a trial of two solutions.
+/// Further draws of held-out inputs at `--rigor standard`. There are few, since each costs a trial
+/// of two solutions.
 const STANDARD_DRAWS: u32 = 2;
-/// And at `--rigor full`: tests of the shipped recipes make 50 to 300 inputs from one draw, so at least 500 in all.
+/// Further draws at `--rigor full`. Tests of the shipped recipes make 50 to 300 inputs from one
+/// draw, so these are at least 500 inputs.
 const FULL_DRAWS: u32 = 10;
 
-/// Recipes in work at once. A recipe's last trials are few and long, and would leave most slots empty.
+/// Recipes that are checked at once. The last trials of a recipe are few and long. Without other
+/// recipes, most slots would be empty.
 const AT_ONCE: usize = 3;
 
 /// The arguments of `recipe check`.
@@ -40,7 +43,7 @@ pub(super) struct CheckOptions {
     pub(super) out: Option<PathBuf>,
     pub(super) jobs: Option<u32>,
     pub(super) rigor: Rigor,
-    /// Further draws of the tests' random inputs; by rigor if not given.
+    /// Further draws of the tests' random inputs. `None` for the number of the rigor.
     pub(super) draws: Option<u32>,
     pub(super) only: Vec<String>,
 }
@@ -81,7 +84,7 @@ pub(super) fn render(
     let mut files = hashed.directory;
     add_clauses(&mut files, &hashed.draft.task.name, &hashed.draft.clauses).map_err(Fault::from)?;
     check_replaceable(out, &files)?;
-    // Beside the result: a rename does not leave its file system.
+    // The temporary folder lies beside the result, since a rename does not cross file systems.
     let parent = parent_of(out);
     std::fs::create_dir_all(parent).map_err(Failure::io("make the folder of --out"))?;
     let beside = tempfile::tempdir_in(parent).map_err(Failure::io("make a temporary folder"))?;
@@ -90,8 +93,8 @@ pub(super) fn render(
     Ok(Status::Ok)
 }
 
-/// Refuses to replace a folder that is not an earlier rendering, since everything in it would be removed: a rendering has the entries of
-/// `files` alone, and its `task.toml` names the recipe.
+/// Refuses to replace a folder that is not an earlier rendering, because everything in it would be
+/// removed. A rendering has only the entries of `files`, and its `task.toml` names the recipe.
 fn check_replaceable(out: &Path, files: &FileTree) -> Result<(), Failure> {
     let unreadable = || Failure::io("read the folder of --out");
     let entries = match std::fs::read_dir(out) {
@@ -127,7 +130,8 @@ fn check_replaceable(out: &Path, files: &FileTree) -> Result<(), Failure> {
     ))
 }
 
-/// Whether termsmith wrote this `task.toml` for a recipe's task. The table alone says less: tasks of other makers have lint settings there.
+/// Whether termsmith wrote this `task.toml` for a recipe's task. The table `metadata.termsmith`
+/// alone is no proof: tasks of other makers have lint settings there.
 fn names_a_recipe(manifest: &Path) -> bool {
     let text = read_file(manifest, LARGEST_TEXT).ok().flatten();
     let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -197,7 +201,8 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
                     problems += rehearsal.problems.len();
                     report(config, blueprint, &rehearsal)
                 }
-                // A recipe that cannot be rendered is a problem to report; the checks of the others continue.
+                // A recipe that cannot be rendered is a problem to report. The others are still
+                // checked.
                 Err(fault @ (Fault::Author(_) | Fault::Directory(_))) => {
                     finished += 1;
                     problems += 1;
@@ -208,7 +213,8 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
                 Err(fault) => Err(Failure::from(fault)),
             };
             if let Err(failure) = ended {
-                // The others end their trials in progress, so that these are kept, and begin no further ones.
+                // The other checks finish and store their trials in progress, and begin no further
+                // ones.
                 interrupts.drain.cancel();
                 failed.get_or_insert(failure);
             }
@@ -232,7 +238,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     })
 }
 
-/// What `--only` asks for.
+/// The part of a check that `--only` selects.
 fn scope(rows: &[String]) -> Result<Scope, Failure> {
     if let [row] = rows
         && row == "expert"
@@ -311,7 +317,7 @@ fn nth_difficulty(recipe: &Recipe, nth: u32) -> Option<Difficulty> {
     recipe.decl.difficulties.iter().cycle().nth(nth as usize).copied()
 }
 
-/// A blueprint of only this recipe, of the planned difficulty if none is given.
+/// A blueprint of this recipe. Its difficulty is `difficulty`, or the planned one.
 fn blueprint(
     assets: &PipelineAssets,
     recipe: &Recipe,

@@ -29,7 +29,7 @@ use crate::rollout::{AgentConfig, Overflow, rollout_id};
 use crate::store::{Store, StoreError};
 use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
-/// Bytes of a revocation, which names one rollout.
+/// Maximum bytes of a revocation. It names one rollout.
 const LARGEST_REVOCATION: u64 = 64 << 10;
 
 pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
@@ -124,7 +124,7 @@ fn outcome(outcome: crate::model::Outcome) -> String {
     serde_json::to_value(outcome).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// `unmarked`: whether a revocation could not be written.
+/// The exit status. `unmarked` says whether a revocation could not be written.
 fn status(report: &CampaignReport, unmarked: bool) -> Status {
     if let Some(stop) = report.stop {
         return open::stop_status(stop);
@@ -189,7 +189,7 @@ async fn drive(
     report.ok_or_else(|| Failure::new(Status::Interrupted, Fault::Drained))
 }
 
-/// Refuses options of models where none acts: they would change nothing.
+/// Refuses options of models if no model acts. They would change nothing.
 fn check_options(args: &RolloutArgs) -> Result<(), Failure> {
     let solver = match args.scaffold {
         ScaffoldArg::Model(_) => return Ok(()),
@@ -213,7 +213,7 @@ fn check_options(args: &RolloutArgs) -> Result<(), Failure> {
     }
 }
 
-/// The tasks of a run folder, for a command line that names none.
+/// The tasks of a run folder, if the command line names none.
 fn own_tasks(out: &Path) -> Result<Vec<PathBuf>, Failure> {
     let tasks = out.join("tasks");
     if tasks.is_dir() {
@@ -255,7 +255,7 @@ fn solver(
     if args.judge == JudgeArg::Model {
         roles.push(ModelRole::Judge);
     }
-    // Checked before any work begins.
+    // Missing roles are reported before any work begins.
     for role in roles {
         models.ready(role)?;
     }
@@ -272,7 +272,7 @@ fn solver(
     let limits = StepLimits {
         turns: args.limits.max_steps,
         command: Duration::from_secs(args.limits.command_seconds),
-        // Replaced by each task's own limit, unless --trial-seconds is given.
+        // Each task's own limit replaces this, unless --trial-seconds is given.
         total: Duration::ZERO,
         output_bytes: args.limits.output_bytes,
         reply_tokens: Some(settings.max_tokens),
@@ -294,7 +294,7 @@ fn solver(
     Ok((Some(models.clone()), Solver::Model { models, agent: Box::new(agent_config) }))
 }
 
-/// The bound in dollars of one rollout, with the prices that the settings name.
+/// The budget of one rollout in dollars, with the prices of the settings.
 fn dollars(
     args: &RolloutArgs,
     role: &RoleSettings,
@@ -326,8 +326,9 @@ fn arm(arm: ArmArg) -> Arm {
     }
 }
 
-/// Marks the certificate of each task whose verifier was deceived as revoked. What could not be written is returned: a task may lie in a
-/// folder that nothing is written to, and the rollouts are paid for.
+/// Marks the certificate of each task that an agent passed without doing the work as revoked.
+/// Failed writes are returned and stop nothing, since the rollouts are paid for. E.g. a task may
+/// lie in a read-only folder.
 fn revoke(revoked: &[(PathBuf, Key)]) -> Vec<StoreError> {
     let certified = revoked.iter().filter(|(dir, _)| dir.join("certificate.json").exists());
     let written = certified.map(|(dir, key)| {
@@ -337,11 +338,11 @@ fn revoke(revoked: &[(PathBuf, Key)]) -> Vec<StoreError> {
     written.filter_map(Result::err).collect()
 }
 
-/// Why the certificate in `dir` is revoked, if it is.
+/// Why the certificate in `dir` is revoked. `None` if it is not.
 pub(super) fn revocation(dir: &Path) -> Option<String> {
     let text = match read_file(&dir.join(REVOKED), LARGEST_REVOCATION) {
         Ok(text) => text?,
-        // Whatever is there was meant to revoke.
+        // An unreadable file was still meant to revoke.
         Err(error) => return Some(format!("revoked: {error}")),
     };
     let rollout = serde_json::from_slice::<serde_json::Value>(&text).ok();
@@ -356,7 +357,7 @@ mod tests {
     #[test]
     fn certificates_are_revoked_where_they_can_be_written() {
         let key = Key::parse("ab".repeat(32)).unwrap();
-        // Files and folders of a task. A name that ends with `/` is a folder.
+        // `entries` are files and folders of a task. A name that ends with `/` is a folder.
         let check = |entries: &[&str], unmarked: usize, revoked: Option<&str>| {
             let dir = tempfile::tempdir().unwrap();
             for entry in entries {

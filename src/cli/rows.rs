@@ -1,10 +1,10 @@
-//! Rows of the screening table as command-line arguments.
+//! Parses rows of the screening table on the command line.
 
 use super::failure::Failure;
 use crate::model::RowKind;
 use crate::screen::Only;
 
-/// The rows that `--only` names; all of them if it was not given.
+/// The rows that `--only` names. All rows if it was not given.
 pub(super) fn only(texts: &[String]) -> Result<Only, Failure> {
     if texts.is_empty() {
         return Ok(Only::All);

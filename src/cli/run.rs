@@ -43,7 +43,8 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     run_plan(config, &assets, args, &plan, author)
 }
 
-/// Runs `plan` with the options of `args`; its selection and authors are those of the plan.
+/// Runs `plan` with the options of `args`. Selection and authors are the plan's, not those in
+/// `args`.
 pub(super) fn run_plan(
     config: &Config,
     assets: &PipelineAssets,
@@ -70,7 +71,7 @@ pub(super) fn run_plan(
         slots: jobs(args.jobs),
         export: export_options(&args.data, &args.out)?,
     };
-    // `import cast` has a plan of its own.
+    // `import cast` plans its own tasks, so its count is 0.
     if args.selection.count > 0 {
         options.export.command = Some(card_command::of_run(args, &config.overrides));
     }
@@ -98,7 +99,7 @@ pub(super) fn run_plan(
     Ok(status)
 }
 
-/// The part of the plan that is to be made.
+/// The part of the plan that this command makes.
 pub(super) fn shard(args: &RunArgs) -> Result<Shard, Failure> {
     args.shard.as_deref().map_or(Ok(Shard::WHOLE), |text| text.parse().map_err(Failure::usage))
 }
@@ -128,7 +129,8 @@ async fn drive(
         progress.meter(model.models.clone());
     }
     let show = |event: Event| progress.show(&event);
-    // An earlier run may have been killed. If no engine answers, the first unit that needs one reports it.
+    // An earlier run may have been killed. If no engine answers, the first unit that needs one
+    // reports it.
     show(Event::Swept { containers: sweep(engine).await });
     let report = tokio::select! {
         report = run_pipeline(assets, store, engine, plan, options, &interrupts.drain, &show) => Some(report),
@@ -149,7 +151,7 @@ async fn drive(
 
 fn status(report: &RunReport) -> Status {
     let unreachable = report.faults.iter().any(|(_, fault)| open::is_unreachable(fault));
-    // A spent budget interrupts the other units, and is their status too.
+    // A spent budget interrupts the other units, so these get its status too.
     let is_stopped = report.faults.iter().any(|(_, fault)| fault.ends_everything());
     if report.engine_gone || (report.ended.is_empty() && unreachable) {
         Status::NoEngine

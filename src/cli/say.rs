@@ -1,4 +1,5 @@
-//! Standard output and standard error. A closed pipe (`| head`) ends the output, and does not panic.
+//! Writes to standard output and standard error. A closed pipe (`| head`) ends the output without a
+//! panic.
 
 use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +21,8 @@ pub(super) fn text(text: &str) -> Result<(), Failure> {
     styled(&printable(text))
 }
 
-/// Text on standard output as it is, with control sequences of our own. Whatever else is in it has gone through [`printable`].
+/// Prints text that contains our own control sequences. Callers have passed all foreign text
+/// through [`printable`].
 pub(super) fn styled(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     ignore_broken_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
@@ -32,15 +34,15 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     line(serde_json::to_string_pretty(value).map_err(|error| Failure::new(Status::Io, error))?)
 }
 
-/// The progress bar that is drawn on standard error, if any.
+/// The progress bar on standard error, if there is one.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Draws `bar` from now on, or none. Notes are printed above it.
+/// Sets the progress bar, or removes it. Notes are printed above it.
 pub(super) fn draw(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// One line on standard error: progress, notes and warnings.
+/// Prints one line on standard error: progress, a note or a warning.
 pub(super) fn note(text: impl AsRef<str>) {
     match &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(|| to_stderr(text.as_ref())),
@@ -50,11 +52,11 @@ pub(super) fn note(text: impl AsRef<str>) {
 
 /// Like `eprintln!`, but does not panic when standard error is closed (`2>&1 | head`).
 fn to_stderr(text: &str) {
-    // There is no other place to report this to.
+    // There is no other place to report a failure to.
     let _ = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
-/// An error with its causes, each cause once.
+/// Prints an error with its causes, each once.
 pub(super) fn error(error: &anyhow::Error) {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {

@@ -1,4 +1,4 @@
-//! JSON Schemas of the public formats.
+//! `schema`: prints JSON Schemas of the public formats.
 
 use super::args::{SchemaArgs, SchemaFormat};
 use super::exit::Status;

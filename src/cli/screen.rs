@@ -1,4 +1,4 @@
-//! `screen`: certificates of tasks of any origin.
+//! `screen`: certifies tasks of any origin.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,18 +31,18 @@ use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
 const MIB: u64 = 1 << 20;
 
-/// `expect.toml` of a corpus: the expected result of screening the task in the same directory.
+/// `expect.toml` in a corpus: the expected result of screening the task beside it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
     about: String,
     verdict: Wanted,
-    /// `kind` or `kind:name` of the row that rejects, or must be ok.
+    /// The row that rejects the task, or that must be ok, as `kind` or `kind:name`.
     row: Option<String>,
-    /// Attacks that score on this task.
+    /// Attacks that must pass on this task.
     #[serde(default)]
     proves: Vec<String>,
-    /// How the task is judged; for readers.
+    /// How the task is judged. Only people read it.
     #[serde(default, rename = "mode")]
     _mode: Option<String>,
 }
@@ -54,15 +54,15 @@ enum Wanted {
     Rejected,
 }
 
-/// How the screening of a task ended.
+/// How the screening of one task ended.
 enum Ended {
     Screened(Box<Screening>, Option<Clauses>),
     Unsupported(String),
-    /// The directory is no task that can be read.
+    /// The directory is no readable task.
     Unreadable(String),
-    /// Infrastructure failed; the same command completes it.
+    /// Infrastructure failed. The same command completes the screening.
     LeftOpen(String),
-    /// Something else failed that says nothing about the other tasks.
+    /// Another failure. It says nothing about the other tasks.
     Failed(Status, String),
 }
 
@@ -74,7 +74,7 @@ impl Ended {
         }
     }
 
-    /// What kept the task from being screened, by name and in words.
+    /// Why the task was not screened: a name for scripts, and a text.
     fn obstacle(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Screened(..) => None,
@@ -87,7 +87,7 @@ impl Ended {
 
     fn status(&self) -> Status {
         match self {
-            // Their own result is another question.
+            // A rejected or unreadable task is a result here, and no failure of the command.
             Self::Screened(..) | Self::Unsupported(_) | Self::Unreadable(_) => Status::Ok,
             Self::LeftOpen(_) => Status::TryAgain,
             Self::Failed(status, _) => *status,
@@ -95,13 +95,13 @@ impl Ended {
     }
 }
 
-/// What came of all tasks.
+/// The results of all tasks.
 #[derive(Default)]
 struct Collected {
     ended: Vec<(PathBuf, Ended, Option<Expected>)>,
-    /// How many tasks were not finished because the command was stopped.
+    /// Number of tasks that were not finished because the command was stopped.
     stopped: usize,
-    /// The failure that stopped it.
+    /// The failure that stopped the command.
     failed: Option<Failure>,
 }
 
@@ -134,7 +134,8 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
         let clauses = if args.clauses { ClauseAuthor::Model } else { ClauseAuthor::Task };
         let models = model.as_ref().map(|model| ModelRows { model, clauses });
         let examination = Examination { runner: &runner, assets: &assets, verifier_mode, models };
-        // As many tasks as trials, so that slots are used while one task waits for its last trial of a section.
+        // There are as many tasks as slots, so that slots are used while one task waits for its
+        // last trial.
         let work = stream::iter(&dirs).map(|dir| {
             let (examination, only, drain) = (&examination, &only, &interrupts.drain);
             async move {
@@ -169,7 +170,8 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
                     Err(fault) => Err(Failure::from(fault)),
                 };
                 if let Err(failure) = reported {
-                    // The others end their trials in progress, so that these are kept, and begin no further ones.
+                    // The other tasks finish and store their trials in progress, and begin no
+                    // further ones.
                     interrupts.drain.cancel();
                     collected.stopped += 1;
                     collected.failed.get_or_insert(failure);
@@ -193,7 +195,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     collected.failed.map_or(Ok(status), Err)
 }
 
-/// Certificates are kept by the names of tasks, so no two of `dirs` may have the same.
+/// Refuses two directories with the same task name, because certificates are stored by task name.
 fn distinct(dirs: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     let mut names: BTreeMap<String, &Path> = BTreeMap::new();
     for dir in &dirs {
@@ -227,7 +229,7 @@ async fn one(examination: &Examination<'_>, dir: &Path, extent: Extent, only: &O
     }
 }
 
-/// Whether the other tasks would end in the same way.
+/// Whether the other tasks would fail in the same way.
 fn concerns_all(fault: &Fault) -> bool {
     fault.stop().is_some()
         || fault.ends_everything()
@@ -252,7 +254,8 @@ fn report(
             let text = toml::to_string_pretty(clauses).map_err(|error| Failure::new(Status::Io, error))?;
             publish_file(scratch, &folder.join("clauses.toml"), &File::text(text))?;
         }
-        // Another host may make the rows that this one could not, so there is no certificate yet.
+        // Another host may be able to run the rows that this one could not. So no certificate is
+        // written yet.
         if screening.unmet.is_none() {
             publish_file(scratch, &folder.join("certificate.json"), &json_file(&screening.certificate)?)?;
         }
@@ -284,7 +287,7 @@ fn report(
     }
 }
 
-/// Whether a task of a corpus ended as it should.
+/// Whether a task of a corpus ended as expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     AsExpected,
@@ -300,7 +303,7 @@ impl Comparison {
     }
 }
 
-/// The comparison of a task with its expectation, and what there is to say about it.
+/// Compares a task's result with its expectation. Returns a text about the difference too.
 fn compared(ended: &Ended, expected: Option<&Expected>) -> (Comparison, String) {
     match expected.map(|expected| (expected, expected.complaint(ended))) {
         Some((expected, None)) => (Comparison::AsExpected, expected.about.clone()),
@@ -418,7 +421,7 @@ fn page(screening: &Screening) -> String {
     text
 }
 
-/// What the trials cost; nothing if there was none.
+/// The cost of trials. Empty if there was no trial.
 pub(super) fn cost(cost: &ScreeningCost) -> String {
     if cost.kinds.is_empty() {
         return String::new();
@@ -428,7 +431,7 @@ pub(super) fn cost(cost: &ScreeningCost) -> String {
     lines.iter().zip(labels).map(|(line, label)| format!("    {label:<23} {line}\n")).collect()
 }
 
-/// Time and memory of the reference, compared with the limits of a solver.
+/// Time and memory of the reference, compared with a solver's limits.
 fn took(timings: &Timings) -> String {
     let Some((seconds, peak)) = timings.most(RowKind::Reference) else { return String::new() };
     let memory = peak.map_or_else(String::new, |bytes| {
@@ -445,14 +448,14 @@ fn expected(dir: &Path) -> Result<Expected, String> {
 }
 
 impl Expected {
-    /// The rows that it names, in addition to those that every task needs.
+    /// The rows that the expectation names. Rows that every task needs are run in addition.
     fn only(&self) -> Result<Only, String> {
         let mut wanted: Vec<_> = self.row.iter().map(|text| row(text)).collect::<Result<_, _>>()?;
         wanted.extend(self.proves.iter().map(|id| (RowKind::Attack, Some(id.clone()))));
         Ok(Only::Rows(wanted))
     }
 
-    /// What differs from the expectation.
+    /// How the result differs from the expectation. `None` if it does not.
     fn complaint(&self, ended: &Ended) -> Option<String> {
         let certificate = match ended {
             Ended::Screened(screening, _) => &screening.certificate,
@@ -476,7 +479,8 @@ impl Expected {
                     || row.name.starts_with(&format!("{name}-"))
                     || row.name.starts_with(&format!("{name}/"))
                     || name.is_empty();
-                // A row of twenty references is called flake.
+                // Each of the reference's further runs has a number as its name. An expectation
+                // calls them `flake`.
                 let flake = name == "flake" && row.name.parse::<u32>().is_ok();
                 row.kind.name() == kind && (named || flake) && row.ok == good
             })
@@ -505,7 +509,7 @@ impl Expected {
         (!unproven.is_empty()).then(|| format!("attack {} does not score", unproven.join(", ")))
     }
 
-    /// The attacks that scored as they should.
+    /// The attacks that passed as expected.
     fn proven(&self, ended: &Ended) -> Vec<String> {
         let Some(certificate) = ended.certificate() else { return Vec::new() };
         let scored = certificate.rows.iter().filter(|row| row.kind == RowKind::Attack && !row.ok);

@@ -1,4 +1,4 @@
-//! What the trials of failing rows showed, below these rows of `screen` and in its JSON.
+//! Shows what happened in the trials of failing rows: below the rows of `screen`, and in its JSON.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::model::{Certificate, Row, RowKind, RowTiming, ShellOutcome, Timings, 
 /// Lines of a failed build's log that are shown below its row.
 const MAX_LOG_LINES: usize = 4;
 
-/// A certificate with what its failing rows showed.
+/// A certificate, with what happened in the trials of its failing rows.
 #[derive(Serialize)]
 pub(super) struct WithSeen<'a> {
     #[serde(flatten)]
@@ -37,12 +37,12 @@ impl<'a> WithSeen<'a> {
     }
 }
 
-/// The lines below a row of the table: none if it is ok.
+/// The lines below a row of the table. Empty if the row is ok.
 pub(super) fn below(timings: &Timings, row: &Row) -> String {
     let of_row = timings.rows.iter().find(|timing| timing.kind == row.kind && timing.name == row.name);
     let mut text = String::new();
     if row.kind == RowKind::Build && !row.ok {
-        // The log of the build; its end names the fault.
+        // The note continues with the build's log. Its end names the fault.
         let lines: Vec<&str> = row.note.lines().skip(1).collect();
         for line in &lines[lines.len().saturating_sub(MAX_LOG_LINES)..] {
             // Writing to a String cannot fail.

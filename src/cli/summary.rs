@@ -36,17 +36,17 @@ pub(super) struct Summary<'a> {
     planned: usize,
     certified: usize,
     rejected: BTreeMap<&'a str, Vec<String>>,
-    /// Blueprints of which a model made no draft: the stage that could not be mended, and its problems.
+    /// Blueprints without a draft: the stage that gave up, and its problems.
     unmade: BTreeMap<String, (&'a str, &'a [String])>,
-    /// Tasks without a result, and why.
+    /// Tasks without a result, with the reason.
     without_result: BTreeMap<String, String>,
-    /// Of these, the tasks that the same command completes.
+    /// Tasks without a result that the same command completes.
     left_open: Vec<String>,
     rollouts: BTreeMap<String, usize>,
-    /// Attempts without a rollout because the recipe's script is wrong, and why, by task.
+    /// Attempts without a rollout because the recipe's script is wrong, with the reason, by task.
     script_faults: BTreeMap<&'a str, Vec<(u32, String)>>,
     rows: BTreeMap<&'a str, u64>,
-    /// What the trials of all tasks cost, those of earlier runs included.
+    /// Cost of the trials of all tasks, earlier runs included.
     screening: ScreeningCost,
     seconds: f64,
     peak_memory_bytes: Option<u64>,
@@ -100,7 +100,7 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
     }
 }
 
-/// The summary as text. Its only control sequences are those of `style`.
+/// The summary as text. It contains no control sequences but those of `style`.
 pub(super) fn text(
     out: &Path,
     plan: &Plan,
@@ -229,7 +229,7 @@ pub(super) fn text(
     text
 }
 
-/// What the trials of all tasks cost.
+/// The cost of the trials of all tasks.
 pub(super) fn screening(report: &RunReport) -> ScreeningCost {
     let mut sum = ScreeningCost::default();
     report.ended.iter().for_each(|ended| sum += &ended.cost);
@@ -256,7 +256,7 @@ fn rollouts(report: &RunReport) -> BTreeMap<Outcome, usize> {
     counts
 }
 
-/// Tasks without a result, grouped by fault: one engine that is gone is one line.
+/// Tasks without a result, grouped by fault. So an engine that is gone is one line.
 fn by_fault(report: &RunReport) -> BTreeMap<String, Vec<String>> {
     let mut faults: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (blueprint, fault) in &report.faults {
@@ -283,7 +283,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The most memory this process has held, in bytes.
+/// The most memory that this process has used, in bytes.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

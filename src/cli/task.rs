@@ -1,4 +1,4 @@
-//! `try` and `verify`: manual work on one task directory.
+//! `try` and `verify`: work on one task directory by hand.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,10 +20,11 @@ use crate::verify::{
     Act, Condition, HashedTask, Images, JudgedSteps, Keep, Target as _, TrialContext, VerifierLog, run_trial,
 };
 
-/// What runs a solution, as in Harbor's task directories.
+/// The file of a solution that is run, as in Harbor's task directories.
 const SCRIPT: &str = "solve.sh";
 
-/// A solution is held in memory and uploaded; anything larger is another folder than was meant.
+/// Limits of a solution. It is held in memory and uploaded. A larger folder is probably the wrong
+/// one.
 const SOLUTION_BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
 
 pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
@@ -51,14 +52,14 @@ pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
     Ok(status)
 }
 
-/// What `--solution` names.
+/// The solution that `--solution` names.
 struct Solution {
     files: FileTree,
-    /// What to try when it does not pass.
+    /// What the user can try if it does not pass.
     hint: Option<String>,
 }
 
-/// Reads a script, which becomes `solve.sh`, or a folder that has one.
+/// Reads a script, which becomes `solve.sh`, or a folder with a `solve.sh`.
 fn solution(path: &Path) -> Result<Solution, Failure> {
     paths::check(path, Expected::Solution)?;
     if path.is_dir() {
@@ -82,7 +83,7 @@ fn solution(path: &Path) -> Result<Solution, Failure> {
     Ok(Solution { files, hint })
 }
 
-/// Whether a script asks where it lies, or names a file that lies beside it.
+/// Whether a script uses its own path, or names a file beside it.
 fn uses_files_beside_it(path: &Path, script: &str) -> bool {
     let asks = ["dirname", "BASH_SOURCE", "/solution/"].iter().any(|word| script.contains(word));
     let siblings = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Shell completions and manual pages, generated from the command line's own description.
+//! `completions` and `man`: generated from the description of the command line.
 
 use std::path::Path;
 

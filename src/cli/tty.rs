@@ -10,11 +10,12 @@ use super::exit::Status;
 use super::failure::Failure;
 use crate::sandbox::{Process, PtyEvent, PtySize, Sandbox};
 
-/// The size of a terminal that does not tell its own.
+/// The size for a terminal that does not report its own.
 const DEFAULT_SIZE: PtySize = PtySize { rows: 24, cols: 80 };
 
-/// Runs an interactive shell until it ends. Keys are sent raw, so that Ctrl-C reaches the sandbox and not termsmith. Where standard
-/// input is not a terminal, its bytes are typed and its end is Ctrl-D.
+/// Runs an interactive shell until it ends. Keys are sent raw, so Ctrl-C reaches the sandbox and
+/// not termsmith. If standard input is not a terminal, its bytes are typed, and its end is typed as
+/// Ctrl-D.
 pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failure> {
     let mut shell = Process::new("/bin/bash").args(["-i"]);
     for (name, value) in [
@@ -26,7 +27,7 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
         shell = shell.env(name, value);
     }
     shell.cwd = workdir.to_owned();
-    // The task's own limit is for agents, and a person may take longer.
+    // The task's own limit is for agents. A person may take longer.
     shell.timeout = std::time::Duration::from_secs(24 * 3600);
     let _raw = RawMode::enter();
     let mut pty = sandbox.pty(&shell, size()).await?;
@@ -43,7 +44,7 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
                     let mut out = std::io::stdout().lock();
                     out.write_all(&bytes).and_then(|()| out.flush()).map_err(Failure::io("write to the terminal"))?;
                 }
-                // Only answers to requests that are not made here.
+                // Answers to requests that this loop never makes.
                 PtyEvent::Status(_) => {}
                 PtyEvent::Ended(_) => return Ok(()),
                 PtyEvent::Lost(cause) => {
@@ -68,7 +69,7 @@ fn size() -> PtySize {
         .map_or(DEFAULT_SIZE, |size| PtySize { rows: size.ws_row.max(1), cols: size.ws_col.max(1) })
 }
 
-/// Raw mode for as long as it lives.
+/// Sets the terminal to raw mode until it is dropped.
 struct RawMode {
     before: Termios,
 }
@@ -89,7 +90,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // The terminal is gone if this fails, and there is no other to report it to.
+        // If this fails, the terminal is gone, and there is no other to report it to.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
     }
 }

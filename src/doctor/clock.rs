@@ -1,4 +1,4 @@
-//! libfaketime, with which a certificate's row `clock` moves the clock of a container.
+//! Looks for libfaketime. A certificate's row `clock` moves a container's clock with it.
 
 use crate::sandbox::{Finding, Host};
 use crate::verify::CLOCK_LIBRARIES;

@@ -12,12 +12,12 @@ use tokio::time::timeout;
 use super::Event;
 use crate::sandbox::Host;
 
-/// Time between two signs of life. People begin to doubt a program that is silent for ten seconds.
+/// Time between two signs of life. People doubt a program that is silent for ten seconds.
 const PERIOD: Duration = Duration::from_secs(5);
-/// Begins the last line of the script's error output, which says what to do.
+/// Prefix of the line that says what to do. It is the last line of the script's error output.
 const HINT: &str = "hint: ";
 
-/// One part of a script, to be run.
+/// One part of a script, with what it needs to run.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) script: &'static str,
@@ -27,17 +27,17 @@ pub(super) struct Run<'a> {
     pub(super) host: &'a Host,
 }
 
-/// Why a part of the script provided nothing.
+/// Why a part of the script did not provide what was missing.
 #[derive(Debug)]
 pub(super) enum FixError {
     /// The script could not be run.
     Io(io::Error),
-    /// It failed, and its error output says why.
+    /// The script failed. Its error output says why.
     Failed { stderr: String },
 }
 
 impl FixError {
-    /// What to do about it.
+    /// What the script says to do about it.
     pub(super) fn hint(&self) -> Option<String> {
         match self {
             Self::Io(_) => None,
@@ -61,7 +61,7 @@ impl From<io::Error> for FixError {
     }
 }
 
-/// The reason, and the hint after it.
+/// Splits an error output into the reason and the hint after it.
 fn split(stderr: &str) -> (&str, Option<&str>) {
     let text = stderr.trim_end();
     match text.rsplit_once('\n').and_then(|(reason, last)| Some((reason, last.strip_prefix(HINT)?))) {
@@ -94,13 +94,13 @@ impl Run<'_> {
     }
 }
 
-/// Passes on each line, and a sign of life where none comes.
+/// Passes on each line, and a sign of life after [`PERIOD`] without a line.
 async fn pass_on(output: Option<impl AsyncRead + Unpin>, on_event: &mut dyn FnMut(Event)) -> io::Result<()> {
     let Some(output) = output else { return Ok(()) };
     let mut lines = BufReader::new(output).lines();
     let began = Instant::now();
     loop {
-        // `next_line` keeps a part of a line that it has read when it is cancelled.
+        // When it is cancelled, `next_line` keeps the part of a line that it has read.
         match timeout(PERIOD, lines.next_line()).await {
             Ok(Ok(Some(line))) => on_event(Event::Line(line)),
             Ok(Ok(None)) => return Ok(()),

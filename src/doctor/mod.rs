@@ -1,9 +1,9 @@
-//! What a machine needs before a run: `termsmith doctor`. It only looks. What is missing is provided
-//! by the script of the engine (`--fix`), which a person can read before it runs as root.
+//! `termsmith doctor`: what a machine lacks for a run. This module only looks. The engine's script
+//! provides what is missing (`--fix`). A person can read it before it runs as root.
 //!
-//! This module prints nothing: callers get [`Event`]s and a [`Report`]. What concerns the engine is
-//! asked of its row in `sandbox::ENGINES`. The script never installs or starts an engine where one
-//! answers, never asks for a password, and removes only files of dead daemons.
+//! This module prints nothing: callers get [`Event`]s and a [`Report`]. The engine's row in
+//! `sandbox::ENGINES` answers what concerns the engine. The script never installs or starts an
+//! engine where one answers, never asks for a password, and removes only files of dead daemons.
 
 mod clock;
 mod fix;
@@ -25,7 +25,7 @@ use fix::FixError;
 /// Version of the report's JSON.
 const REPORT_VERSION: u32 = 2;
 
-/// What is inspected.
+/// The machine that is inspected.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
     pub host: &'a Host,
@@ -39,8 +39,8 @@ pub async fn diagnose(machine: &Machine<'_>) -> Report {
     Inspection::of(machine).await.report(&BTreeMap::new())
 }
 
-/// Inspects the machine, and runs the engine's script for whatever is missing and can be provided.
-/// The script says what it changes before it does.
+/// Inspects the machine, and runs the engine's script for each missing part that it can provide.
+/// Before a change the script says what it will change.
 pub async fn repair(machine: &Machine<'_>, on_event: &mut dyn FnMut(Event)) -> Report {
     let mut tried = BTreeMap::new();
     loop {
@@ -61,7 +61,7 @@ pub async fn repair(machine: &Machine<'_>, on_event: &mut dyn FnMut(Event)) -> R
     }
 }
 
-/// What was found.
+/// What an inspection found.
 struct Inspection {
     /// In the order of the report.
     rows: Vec<(&'static str, Finding)>,
@@ -83,11 +83,11 @@ impl Inspection {
         Self { rows, limits: engine.limits, address: engine.address }
     }
 
-    /// The report after these rows were tried to be fixed.
+    /// The report. `tried` has the parts that the script was run for, and whether each worked.
     fn report(self, tried: &BTreeMap<&str, Result<(), FixError>>) -> Report {
         let rows = self.rows.into_iter().map(|(name, found)| match (found.status, tried.get(name)) {
             (Status::Ok, Some(_)) => Row::new(name, Finding { status: Status::Fixed, ..found }),
-            // The inspection's own hint would recommend what has just failed.
+            // The inspection's own hint would recommend `--fix`, which has just failed.
             (Status::Missing, Some(Err(error))) => {
                 Row::new(name, Finding { hint: error.hint(), ..Finding::missing(error.to_string()) })
             }
@@ -106,7 +106,7 @@ pub enum Event {
     Script(String),
     /// A line that the script printed, e.g. a change that it is about to make.
     Line(String),
-    /// The script still runs. At least every ten seconds.
+    /// The script still runs. Sent at least every ten seconds.
     Progress(Duration),
 }
 
@@ -119,14 +119,14 @@ impl fmt::Display for Event {
     }
 }
 
-/// A requirement's state.
+/// The state of one requirement, e.g. of disk space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Row {
     pub name: String,
     pub status: Status,
-    /// What was found. May end with indented lines of a log.
+    /// What was found. It may end with indented lines of a log.
     pub detail: String,
-    /// What to do.
+    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -146,7 +146,7 @@ pub struct Report {
     /// Nothing is missing.
     pub healthy: bool,
     pub rows: Vec<Row>,
-    /// What limits containers here; empty if no engine answers.
+    /// The limits that containers have here. Empty if no engine answers.
     pub limits: Vec<Limit>,
 }
 

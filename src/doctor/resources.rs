@@ -1,4 +1,4 @@
-//! The machine's resources: disk, memory, cores, and a folder that can be written.
+//! The machine's resources: disk, memory, cores, and a writable output folder.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -7,18 +7,19 @@ use rustix::fs::{Access, access, statvfs};
 
 use crate::sandbox::{Finding, Host};
 
-/// Images of all bases with a few hundred tasks' layers take about 3 GiB; the rest is for containers.
+/// Images of all bases and the layers of a few hundred tasks take about 3 GiB. The rest is for
+/// containers.
 const MIN_FREE_BYTES: u64 = 5 << 30;
-/// A default sandbox (1 GiB), its verifier and the pipeline itself.
+/// Memory for a default sandbox (1 GiB), its verifier and the pipeline itself.
 const MIN_MEMORY_BYTES: u64 = 2 << 30;
-/// Solver and verifier of two tasks overlap only with a second core.
+/// With a second core, the solver of one task can run beside the verifier of another.
 const GOOD_CORES: usize = 2;
 
-/// Free space for a run's output and for the engine's images. Only a local engine fills this
-/// machine's disk.
+/// Free space for a run's output and for the engine's images. `image_folder` is `None` for a remote
+/// engine, which does not fill this machine's disk.
 pub(super) fn inspect_disk(out: &Path, image_folder: Option<&Path>) -> Finding {
     let mut disks = vec![("output", nearest_existing(&absolute(out)))];
-    // Only root can see into the folder; its parent is on the same disk.
+    // Only root can see into the image folder. Its parent is on the same disk.
     disks.extend(image_folder.map(|folder| ("images", nearest_existing(folder))));
     let measured = disks.into_iter().map(|(what, folder)| {
         let free = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).ok();
@@ -46,15 +47,15 @@ fn judge_disk(disks: &[(&str, PathBuf, Option<u64>)]) -> Finding {
     }
 }
 
-/// Memory for at least one sandbox.
+/// Whether the memory is enough for one sandbox.
 pub(super) fn inspect_memory(host: &Host) -> Finding {
     let meminfo = std::fs::read_to_string(host.path("/proc/meminfo")).unwrap_or_default();
     judge_memory(&meminfo)
 }
 
-/// MiB of memory that is available now; the value of a small machine where that is unknown.
+/// MiB of memory that are available now. `SMALL` if the kernel does not say.
 pub fn memory_mb() -> u64 {
-    /// In MiB.
+    /// The memory of a small machine in MiB.
     const SMALL: u64 = 2048;
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     available(&meminfo).map_or(SMALL, |bytes| bytes >> 20)
@@ -78,7 +79,7 @@ fn judge_memory(meminfo: &str) -> Finding {
     }
 }
 
-/// Processors that this process may use.
+/// The processors that this process may use.
 pub(super) fn inspect_cores() -> Finding {
     judge_cores(thread::available_parallelism().map_or(1, usize::from))
 }
@@ -176,7 +177,7 @@ mod tests {
             let finding = inspect_output(&dir.path().join(out));
             assert_eq!(finding.status, status, "{out}: {}", finding.detail);
         }
-        // Not even root can write here.
+        // Not even root can write to this place.
         let finding = inspect_output(Path::new("/proc/1/x"));
         assert_eq!(finding.status, Status::Missing, "{}", finding.detail);
     }

@@ -9,7 +9,7 @@ use crate::verify::CLOCK_LIBRARIES;
 /// Provides `engine`, then `image`.
 const WORKS: &str = r#"echo "Making $1"; : >"$FIX_ROOT/$1""#;
 
-/// An engine whose rows depend on files of the host.
+/// An engine that is there, and has its image, if these files exist on the host.
 fn diagnosed(host: &Host) -> BoxFuture<'_, Diagnosis> {
     let row = |name: &'static str, otherwise: Finding| {
         (name, if host.path(name).exists() { Finding::ok("there") } else { otherwise })
@@ -22,8 +22,8 @@ fn diagnosed(host: &Host) -> BoxFuture<'_, Diagnosis> {
     Box::pin(async move { Diagnosis { rows, ..Diagnosis::default() } })
 }
 
-/// The rows of the engine and of the clock before and after `--fix` with this script, and what it
-/// printed.
+/// Checks the rows of the engine and of the clock before and after `--fix` with this script, and
+/// what the script printed.
 fn check(script: Option<&'static str>, files: &[&str], before: &[&str], after: &[&str], printed: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     for file in files {
@@ -74,7 +74,7 @@ fn what_is_missing_is_provided_by_the_script_and_inspected_again() {
     let (fixed_engine, fixed_image) = ("fixed engine: there", "fixed image: there");
     let all = [fixed_engine, fixed_image, &clock];
     check(Some(WORKS), &[library], &none, &all, &["Making engine", "Making image"]);
-    // A machine that is ready is not changed, also not because of a warning.
+    // A ready machine is not changed, even if there is a warning.
     let ready = ["ok engine: there", "ok image: there", &clock];
     check(Some(WORKS), &[library, "engine", "image"], &ready, &ready, &[]);
     check(
@@ -84,14 +84,14 @@ fn what_is_missing_is_provided_by_the_script_and_inspected_again() {
         &[ready[0], fixed_image, &clock],
         &["Making image"],
     );
-    // The script has no effect: it runs once.
+    // A script without effect runs only once.
     check(Some("echo tried $1"), &[library], &none, &none, &["tried engine"]);
-    // It fails, and says why.
+    // A script fails and says why.
     let failed = ["missing engine: no network\n  | dns", unknown, &clock];
     check(Some("echo no network >&2; echo '  | dns' >&2; exit 1"), &[library], &none, &failed, &[]);
     let failed = ["missing engine: this needs root (become root)", unknown, &clock];
     check(Some("printf 'this needs root\nhint: become root\n' >&2; exit 1"), &[library], &none, &failed, &[]);
-    // What it prints before a failure is passed on, and the next part is tried.
+    // Output before a failure is passed on, and the next part is tried.
     let partly = r#"echo "Making $1"; [ $1 = engine ] || { echo full >&2; exit 1; }; : >"$FIX_ROOT/$1""#;
     let failed = [fixed_engine, "missing image: full", &clock];
     check(Some(partly), &[library], &none, &failed, &["Making engine", "Making image"]);

@@ -48,7 +48,7 @@ fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter, links: Links) -> 
     for (path, target) in listed.links {
         tree.links.insert(plain(path)?, target);
     }
-    // Editors leave empty folders behind. Only in a task do empty folders have a meaning.
+    // Editors leave empty folders behind. Only in a task can an empty folder be meant.
     if clutter == Clutter::Kept {
         tree.empty_folders = listed.empty_folders.into_iter().map(plain).collect::<Result<_, _>>()?;
     }

@@ -1,8 +1,8 @@
 //! Opens and reads single files. Every path that somebody else may have made is opened here.
 //!
-//! A path may lead to a device that never ends (`/dev/zero`), to a pipe without a writer, or
-//! through a link to a private file. So the type is checked on the open descriptor. The size is
-//! checked while reading, because the metadata of a device or a pipe says 0 bytes.
+//! A path may lead to a device without end (`/dev/zero`), to a pipe without a writer, or through a
+//! link to a private file. So the type is checked on the open descriptor. The size is checked while
+//! reading, because the metadata of a device or a pipe says 0 bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _};
@@ -36,7 +36,7 @@ pub fn open_file(path: &Path) -> Result<Option<File>, WalkError> {
 }
 
 /// The bytes of the regular file at `path`. `None` if it does not exist. A link is an error, and so
-/// are more than `most` bytes.
+/// is a file of more than `most` bytes.
 pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     match open_file(path)? {
         Some(file) => read_bounded(file, path, most).map(Some),
@@ -44,8 +44,8 @@ pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     }
 }
 
-/// At most `most` bytes at the beginning of the regular file at `path`, or `None` if it does not
-/// exist. A link is refused.
+/// The first `most` bytes of the regular file at `path`. `None` if it does not exist. A link is an
+/// error.
 pub fn read_start(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     let Some(file) = open_file(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -54,8 +54,7 @@ pub fn read_start(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> 
 }
 
 /// The bytes at a path that the user typed. It may be a link or an unnamed pipe, e.g. `/dev/stdin`
-/// or `<(zstd -dc calls.zst)`. Devices and named pipes are errors, and so are more than `most`
-/// bytes.
+/// or `<(zstd -dc calls.zst)`. A device, a named pipe and more than `most` bytes are errors.
 pub fn read_named_by_user(path: &Path, most: u64) -> Result<Vec<u8>, WalkError> {
     let io = |error| WalkError::io(path, error);
     let refused = |fault| Err(WalkError { path: path.to_owned(), fault });
@@ -67,7 +66,8 @@ pub fn read_named_by_user(path: &Path, most: u64) -> Result<Vec<u8>, WalkError> 
     let kind = file.metadata().map_err(io)?.file_type();
     let unnamed_pipe = || fstatfs(&file).is_ok_and(|found| found.f_type.cast_unsigned() == PIPE_FS);
     if kind.is_fifo() && unnamed_pipe() {
-        // Its writer exists already, so reading may block until data arrives.
+        // A named pipe without a writer is refused above. This one has a writer, so reading may
+        // block.
         fcntl_setfl(&file, OFlags::empty()).map_err(|errno| io(errno.into()))?;
     } else if kind.is_dir() {
         return refused(Fault::Folder);
@@ -112,15 +112,15 @@ mod tests {
 
     const MOST: u64 = 4;
 
-    /// Makes an entry of a folder.
+    /// A function that makes an entry of a folder, e.g. a link.
     type Make = fn(&Path) -> std::io::Result<()>;
 
     fn pipe_at(path: &Path) -> std::io::Result<()> {
         Ok(mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
     }
 
-    /// `foreign` and `by_user` are what `read_file` and `read_named_by_user` read, or how their
-    /// error begins.
+    /// `foreign` is the result of `read_file`, `by_user` that of `read_named_by_user`: the text, or
+    /// the beginning of the error.
     #[track_caller]
     fn check(make: Make, foreign: Result<Option<&str>, &str>, by_user: Result<&str, &str>) {
         let dir = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ mod tests {
         check(|path| symlink("target", path), Err(LINK), Ok("text"));
         check(|path| symlink("missing", path), Err(LINK), Err("No such file"));
         check(|path| symlink("/dev/zero", path), Err(LINK), Err(ENDLESS));
-        // Files of /proc have a size of 0 bytes in their metadata.
+        // The metadata of files in /proc says 0 bytes.
         check(|path| symlink("/proc/version", path), Err(LINK), Err(LARGE));
     }
 

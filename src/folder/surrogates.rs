@@ -1,4 +1,4 @@
-//! Repairs foreign JSON with escapes that no string can hold.
+//! Repairs JSON of other programs that has escapes no string can hold.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ const ESCAPE: usize = 6;
 
 /// `json` with U+FFFD in place of every lone surrogate.
 ///
-/// Programs in JavaScript and Python may cut a character in half, e.g. at a limit of an output.
-/// They write the half as `\ud83d`. A parser then refuses the whole text.
+/// Programs in JavaScript and Python may cut a character in half, e.g. where they truncate an
+/// output. They write the half as `\ud83d`. A parser then refuses the whole text.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     let mut mended = String::new();
     let (mut done, mut at) = (0, 0);
@@ -24,8 +24,8 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
                 at += ESCAPE;
                 done = at;
             }
-            // Another escape, e.g. `\\` or `\n`. The character after the backslash may have any
-            // length.
+            // Another escape, e.g. `\\` or `\n`. The character after the backslash may take several
+            // bytes.
             _ => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }
@@ -60,7 +60,7 @@ mod tests {
         check(r#""\ude00b""#, "\u{fffd}b");
         check(r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀");
         check(r#""\uD83D\n\u00e9é""#, "\u{fffd}\néé");
-        // An escaped backslash, and text that looks like an escape.
+        // The backslash is escaped, so `ud83d` after it is plain text.
         check(r#""\\ud83d""#, "\\ud83d");
         check(r#""\\\ud83d""#, "\\\u{fffd}");
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Limits of a folder. A larger one is an error.
+/// Limits of a folder. Exceeding one is an error.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Number of regular files.
@@ -29,7 +29,7 @@ pub struct Found {
     pub executable: bool,
 }
 
-/// The error for a folder that is refused.
+/// Why a folder is refused.
 #[derive(Debug)]
 pub struct WalkError {
     /// The file or folder that causes the error.
@@ -94,7 +94,7 @@ impl fmt::Display for WalkError {
     }
 }
 
-/// A path on one line. A name may contain a line feed, which could forge the next line of a
+/// A path on one line. A file name may contain a line feed, which could forge the next line of a
 /// message.
 pub fn shown(path: &Path) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
@@ -130,8 +130,9 @@ pub enum Clutter {
     LeftOut,
 }
 
-/// Whether editors, Python or file managers leave files with this name. Harbor does not package
-/// them (`DEFAULT_IGNORES` in its `publisher/packager.py`), but builds and tests get them.
+/// Whether editors, Python or file managers leave files with this name, e.g. `.DS_Store`. Harbor
+/// does not package such files (`DEFAULT_IGNORES` in its `publisher/packager.py`), but builds and
+/// tests see them.
 pub fn is_clutter(name: &str) -> bool {
     const NAMES: [&str; 2] = ["__pycache__", ".DS_Store"];
     const ENDINGS: [&str; 4] = [".pyc", ".swp", ".swo", "~"];
@@ -189,7 +190,7 @@ impl Listing<'_> {
                 continue;
             }
             let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-            // The metadata of the entry itself, not of a link's target.
+            // This is the metadata of the entry itself, not of a link's target.
             let metadata = entry.metadata().map_err(|error| WalkError::io(&place, error))?;
             if metadata.is_symlink() && self.links == Links::Listed {
                 self.link(&place, path)?;

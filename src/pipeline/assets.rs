@@ -1,4 +1,5 @@
-//! Everything that is loaded once at the start: specs, recipes, shared templates, rules, prompts.
+//! Loads everything that is needed from the start: specs, recipes, shared templates, rules,
+//! prompts.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +24,11 @@ pub struct PipelineAssets {
     pub kit: AuthorAssets,
     pub rules: Rules,
     pub suite: AttackSuite,
-    /// Where scripted experts act.
+    /// The scaffolds of scripted experts.
     pub scripted: ScriptedScaffolds,
-    /// Prompts of models that act, for every scaffold and arm.
+    /// Prompts of models that act as agents, for every scaffold and arm.
     pub texts: Texts,
-    /// Prompts of the model that judges.
+    /// Prompts of the role `judge`.
     pub judge: PromptSet,
 }
 
@@ -71,7 +72,7 @@ impl PipelineAssets {
     }
 }
 
-/// The attacks that are executed in trials.
+/// The attack as a script for trials. `None` if it is a pattern.
 fn exploit(attack: &Attack) -> Option<Exploit> {
     match &attack.kind {
         Kind::Execute { script, alone } => Some(Exploit {
@@ -86,7 +87,7 @@ fn exploit(attack: &Attack) -> Option<Exploit> {
     }
 }
 
-/// The attacks that are patterns.
+/// The attack as a pattern for commands. `None` if it is a script.
 fn watch(attack: &Attack) -> Option<Watch> {
     let watched = match attack.kind {
         Kind::Execute { .. } => return None,

@@ -1,4 +1,4 @@
-//! Drafts that a model writes, as records.
+//! Stores the drafts that a model writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -24,16 +24,16 @@ use crate::rollout::AgentConfig;
 use crate::store::{ReadStore, Stage, StoreError, key};
 use crate::verify::TrialRunner;
 
-/// How a model wrote a task, or failed to.
+/// How a model wrote a task, or why it gave up.
 pub const AUTHORING: Stage = Stage::given("authoring");
 
-/// Folders of a run folder for drafts that are no tasks.
+/// The folder in a run folder for drafts that were rejected.
 pub(super) const REJECTED: &str = "rejected";
 pub(super) const UNCONFIRMED: &str = "unconfirmed";
-/// What happened to such a draft.
+/// The file with all versions of a draft that was given up, and their problems.
 const HISTORY: &str = "history.json";
 
-/// How a request that a recording shows is said to be sampled.
+/// The sampling method that is stored for a request from a recorded session.
 const RECORDING: &str = "recording";
 
 /// The models and prompts that write tasks.
@@ -41,17 +41,18 @@ const RECORDING: &str = "recording";
 pub struct ModelAuthor {
     pub models: Arc<Models>,
     pub texts: StageTexts,
-    /// Sessions that tasks are made from, by the blueprint's index. Other blueprints' requests are sampled.
+    /// Recorded sessions that tasks are made from, by the blueprint's index. The requests of all
+    /// other blueprints are sampled.
     pub recordings: BTreeMap<u32, Recording>,
     pub mode: AuthoringMode,
     pub counts: StageCounts,
-    /// Blind solvers, and how many try.
+    /// Blind solvers, and their number of attempts.
     pub blind: Option<(AgentConfig, u32)>,
-    /// Solvers that measure difficulty.
+    /// A strong and a weak solver. They measure a task's difficulty.
     pub bands: Option<BandSolvers>,
 }
 
-/// Solvers of two strengths, and how often each tries.
+/// A strong and a weak solver, and the number of attempts of each.
 #[derive(Clone, Debug)]
 pub struct BandSolvers {
     pub strong: AgentConfig,
@@ -60,19 +61,19 @@ pub struct BandSolvers {
 }
 
 impl ModelAuthor {
-    /// How requests are sampled.
+    /// The method by which requests are sampled.
     fn sampling(&self) -> &'static str {
         let settings = self.models.settings(ModelRole::Sampler);
         settings.map_or(Sampling::Chat.method(), |(settings, _)| settings.sampling.method())
     }
 }
 
-/// A blueprint of which no draft came.
+/// A blueprint without a draft, because a stage gave up.
 #[derive(Clone, Debug)]
 pub struct Unmade {
     pub stage: StageName,
     pub given_up: GivenUp,
-    /// What was wrong with its last version.
+    /// The problems of the stage's last version.
     pub problems: Vec<String>,
     /// The task directory so far, and `history.json`.
     pub directory: FileTree,
@@ -81,7 +82,7 @@ pub struct Unmade {
 /// `history.json` of a draft that was given up.
 #[derive(Debug, Serialize)]
 struct AbandonedHistory<'a> {
-    /// The request that the task began as.
+    /// The request that the task began with.
     request: &'a str,
     /// The stage that gave up.
     stage: &'a StageName,
@@ -96,7 +97,7 @@ struct AbandonedVersion<'a> {
 }
 
 impl Unmade {
-    /// The folder of a run folder that it belongs to.
+    /// The folder in a run folder that the draft is written to.
     pub(super) fn folder(&self) -> &'static str {
         match self.given_up {
             GivenUp::Unconfirmed => UNCONFIRMED,
@@ -105,7 +106,7 @@ impl Unmade {
     }
 }
 
-/// The writing of one blueprint's task.
+/// Everything that is needed to write one blueprint's task.
 pub(super) struct Writing<'a> {
     runner: &'a TrialRunner<'a>,
     assets: &'a PipelineAssets,
@@ -163,7 +164,7 @@ impl<'a> Writing<'a> {
         })
     }
 
-    /// Ends the run where no further call can succeed.
+    /// Stops the run after an error that every further call would repeat, e.g. a spent budget.
     fn checked<T>(&self, result: Result<T, StageError>) -> Result<T, Fault> {
         result.map_err(Fault::from).inspect_err(|fault| {
             if fault.ends_everything() {
@@ -175,29 +176,30 @@ impl<'a> Writing<'a> {
 
 /// The order in which requests are sampled.
 ///
-/// A domain's requests are sampled one after the other, since each sampler is shown the titles that were accepted before it, and requests
-/// that are nearly one of these are dropped; so they depend on nothing but the plan and the replies. Where one could not be sampled, those
-/// after it are left open: without its title they would be others than in the run that completes it. Domains are independent, and a request
-/// goes on to the other stages at once.
+/// Requests of one domain are sampled one after another. Each sampler is shown the titles that were
+/// accepted before it, and near-duplicates of these are dropped. So the requests depend only on the
+/// plan and the replies. If a request could not be sampled, the later ones of its domain are left
+/// open: their samplers would not see its title, so a resumed run would get other requests. Domains
+/// do not wait for each other. A sampled request goes on to the next stages at once.
 #[derive(Debug, Default)]
 pub struct SamplingOrder {
     domains: BTreeMap<DomainId, Turns>,
 }
 
-/// The turns of one domain.
+/// The order in one domain.
 #[derive(Debug, Default)]
 struct Turns {
     /// Blueprints by index, in order.
     order: Vec<u32>,
-    /// How many of them are done.
+    /// The number of blueprints whose turn is over.
     done: watch::Sender<usize>,
-    /// The task of the first one whose request could not be sampled.
+    /// The first task whose request could not be sampled.
     failed: OnceLock<String>,
     accepted: Mutex<Accepted>,
 }
 
 impl SamplingOrder {
-    /// The order for those of `blueprints` that a model writes.
+    /// The order of the blueprints in `blueprints` that a model writes.
     pub(super) fn of(blueprints: &[&Blueprint]) -> Self {
         let mut domains: BTreeMap<DomainId, Turns> = BTreeMap::new();
         for blueprint in blueprints.iter().filter(|blueprint| blueprint.author == TaskAuthor::Model) {
@@ -211,7 +213,8 @@ impl SamplingOrder {
         self.domains.values().map(|turns| turns.order.len()).sum()
     }
 
-    /// The request of one blueprint, when those before it have theirs. Blueprints must be begun in the order of the plan.
+    /// Waits for the earlier requests of the domain, then samples this one. Callers must begin
+    /// blueprints in the order of the plan, or this waits for ever.
     async fn request(&self, writing: &Writing<'_>) -> Result<Requested, Fault> {
         let blueprint = writing.blueprint;
         let turns = self.domains.get(&blueprint.domain);
@@ -225,7 +228,7 @@ impl SamplingOrder {
         {
             turns.failed.get_or_init(|| writing.unit.clone());
         }
-        // Whatever came of it: the next one must not wait for ever.
+        // The turn is over even after an error. Otherwise the next request would wait for ever.
         turns.done.send_replace(turn + 1);
         sampled
     }
@@ -243,12 +246,13 @@ impl SamplingOrder {
     }
 }
 
-/// Whether the same request fails again in every run, so that those after it never see its title.
+/// Whether the same request fails in every run, e.g. because a filter refused it. Then no run will
+/// have its title, and later requests need not wait for it.
 fn is_repeatable(fault: &Fault) -> bool {
     matches!(fault.call(), Some(CallError::ContextLength { .. } | CallError::ContentFilter { .. }))
 }
 
-/// Has a model write a task. The files of its directory are those of `publication`.
+/// Has a model write a task, and writes its directory as `publication` says.
 pub(super) async fn authored(
     writing: &Writing<'_>,
     sampling: &SamplingOrder,

@@ -1,7 +1,8 @@
-//! Rows of a certificate about solvers that saw only the instruction and the machine.
+//! Certificate rows of blind solvers, i.e. agents that see only the instruction and the machine.
 //!
-//! A reference and checks by one author share what the author takes for granted. Somebody else who reads the instruction does not
-//! (TerminalWorld and LongCLI-Bench confirm tasks this way).
+//! If one author writes reference and checks, both may share an assumption that the instruction
+//! does not state. A blind solver does not share it. TerminalWorld and LongCLI-Bench confirm tasks
+//! in this way.
 
 use serde_json::{Value, json};
 
@@ -14,23 +15,25 @@ use crate::rollout::{PreparedTask, influences};
 use crate::screen::repair;
 use crate::verify::TrialRunner;
 
-/// Blind solvers, and what they are told.
+/// Blind solvers, with their models and prompts.
 #[derive(Clone, Copy, Debug)]
 pub struct Blind<'a> {
     pub model: &'a ModelAuthor,
     pub assets: &'a PipelineAssets,
 }
 
-/// What the rows depend on besides the task: what influences the attempts, and their number.
+/// Everything but the task that influences the rows: the agent's settings, and the number of
+/// attempts.
 pub(super) fn blind_identity(blind: Blind<'_>) -> Option<Value> {
     let Blind { model, assets } = blind;
     let (agent, attempts) = model.blind.as_ref()?;
-    // A role that has no model fails when it is called.
+    // A role without a model is reported when it is called.
     let influences = influences(&model.models, &assets.texts, agent).ok();
     Some(json!({ "attempts": attempts, "influences": influences }))
 }
 
-/// Lets solvers try a certified task up to the first that passes. If none does, the task is unconfirmed, which rejects it.
+/// Lets blind solvers try a certified task until one passes. If none passes, the task is rejected
+/// as unconfirmed.
 pub(super) async fn add_blind_rows(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,

@@ -1,4 +1,4 @@
-//! Rollouts over task directories of any maker: which solver, how many attempts, how many at once.
+//! Runs rollouts over task directories of any origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,10 +28,10 @@ use crate::rollout::{
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 use crate::verify::{Control, HashedTask, TrialRunner, settled};
 
-/// Links a rollout to its task; readers find rollouts by these records.
+/// Links a rollout to its task. Readers find rollouts through these records.
 pub const MEMBER: Stage = Stage::given("member");
 
-/// One rollout of one task.
+/// Links one rollout to one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberRecord {
@@ -39,12 +39,12 @@ pub struct MemberRecord {
     pub rollout: Key,
 }
 
-/// The solver.
+/// Who solves the tasks.
 #[derive(Clone, Debug)]
 pub enum Solver {
     /// The task's own solution, or no solver.
     Reference(Actor),
-    /// The expert of the recipe that made the task, in the same run folder.
+    /// The expert of the task's recipe. The task must be from the same run folder.
     Scripted,
     Model {
         models: Arc<Models>,
@@ -56,9 +56,9 @@ pub enum Solver {
 #[derive(Clone, Debug)]
 pub struct CampaignOptions {
     pub solver: Solver,
-    /// Rollouts of each task; in the arm `fork` those that begin in the state of another one.
+    /// Rollouts of each task. In the arm `fork` the parent rollout is not counted.
     pub attempts: u32,
-    /// Turn after which the attempts of the arm `fork` diverge from the first rollout.
+    /// In the arm `fork`: the number of turns that the attempts share with the parent rollout.
     pub fork_at: usize,
     /// Time limit of one rollout. The default is the task's own limit.
     pub trial: Option<Duration>,
@@ -68,13 +68,13 @@ pub struct CampaignOptions {
 /// How rollouts are labelled.
 #[derive(Clone, Debug)]
 pub enum Judging {
-    /// Rules only.
+    /// By detectors alone.
     Rules,
-    /// Rules and the role `judge`.
+    /// By detectors, and by the role `judge`.
     Model(Arc<Models>),
 }
 
-/// Shared by all rollouts of a campaign.
+/// What all rollouts of a campaign use.
 #[derive(Clone, Copy, Debug)]
 pub struct CampaignContext<'a> {
     pub runner: &'a TrialRunner<'a>,
@@ -85,13 +85,14 @@ pub struct CampaignContext<'a> {
 /// How a campaign ended.
 #[derive(Debug, Default)]
 pub struct CampaignReport {
-    /// Rollouts with a record, in order of tasks and attempts.
+    /// Rollouts with a record, ordered by task and attempt.
     pub members: Vec<Member>,
     /// Tasks and attempts without a result, with the reason.
     pub faults: Vec<(String, PrepareError)>,
-    /// Why no further rollout was begun.
+    /// Why the campaign stopped early.
     pub stop: Option<Stop>,
-    /// Tasks whose certificates were revoked, each with the rollout that shows the defect.
+    /// Task directories whose certificates were revoked, each with the rollout that passed without
+    /// doing the work.
     pub revoked: Vec<(PathBuf, Key)>,
 }
 
@@ -104,7 +105,7 @@ pub struct Member {
     pub failure: FailureKind,
 }
 
-/// Runs the attempts at every task. Committed rollouts are returned from the store.
+/// Runs the attempts at every task. Committed rollouts are read from the store.
 pub async fn campaign(
     context: CampaignContext<'_>,
     dirs: &[PathBuf],
@@ -114,7 +115,7 @@ pub async fn campaign(
     let ready: Vec<OnceCell<Ready>> = dirs.iter().map(|_| OnceCell::new()).collect();
     let campaign = &Campaign { context, options, events, scripts: OnceCell::new(), turns: Turns::default() };
     let first = match &options.solver {
-        // The rollout that the others fork from comes first, in addition to them, and they follow in the same future.
+        // The parent rollout is one attempt more. The forks follow in the same future.
         Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
         Solver::Model { .. } | Solver::Reference(_) | Solver::Scripted => options.attempts,
     };
@@ -124,10 +125,11 @@ pub async fn campaign(
         let attempt = Attempt { ready: &ready[task], dir: &dirs[task], number };
         async move { (task, number, one(campaign, attempt).await) }
     });
-    // More futures than slots: a future that waits for capacity costs nothing, and a large task does not block small ones.
+    // There are more futures than slots. A future that waits for capacity costs nothing, and a
+    // large task does not block small ones.
     let mut ended: Vec<_> = work.buffer_unordered(MOST_WAITING).collect().await;
     ended.sort_by_key(|(task, number, _)| (*task, *number));
-    // Copies of one task have the same rollouts.
+    // Two copies of one task have the same rollouts. They are listed once.
     let mut listed = BTreeSet::new();
     for (task, number, done) in ended {
         let name = dirs[task].file_name().unwrap_or(dirs[task].as_os_str()).to_string_lossy().into_owned();
@@ -151,7 +153,7 @@ pub async fn campaign(
     report
 }
 
-/// The stop that an attempt without a result belongs to, or `None` if the attempt itself failed.
+/// Why the whole campaign should stop after this error. `None` if only this attempt failed.
 fn stop_of(error: &PrepareError) -> Option<Stop> {
     match error {
         PrepareError::Fault(fault) => fault.stop(),
@@ -160,11 +162,12 @@ fn stop_of(error: &PrepareError) -> Option<Stop> {
     }
 }
 
-/// Futures that are held at once. Each is small until it has capacity.
+/// The number of futures that exist at once. A future is small until it has capacity.
 const MOST_WAITING: usize = 4096;
 
-/// Orders tasks and attempts so that no domain waits for another: one task of each domain in turn. The attempts of a task stay together,
-/// since they share an image. The domain is the first word of our tasks' names.
+/// Orders tasks and attempts so that all domains progress: one task of each domain in turn. The
+/// attempts of a task stay together, because they share an image. The first word of our tasks'
+/// names is the domain.
 fn fair(dirs: &[PathBuf], attempts: u32) -> Vec<(usize, u32)> {
     let mut domains: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, dir) in dirs.iter().enumerate() {
@@ -190,7 +193,7 @@ struct Campaign<'a> {
 /// One attempt at one task.
 #[derive(Clone, Copy)]
 struct Attempt<'a> {
-    /// The task, once it was prepared.
+    /// The task. It is prepared by the first attempt.
     ready: &'a OnceCell<Ready>,
     dir: &'a Path,
     number: u32,
@@ -204,18 +207,19 @@ struct Acting<'a> {
     prepared: &'a PreparedTask<'a>,
 }
 
-/// Attempts with the same record take turns: two directories with one task have the same rollouts, and whichever comes second finds
-/// those of the first.
+/// Lets attempts with the same record take turns. Two directories with the same task have the same
+/// rollouts: the second attempt finds the rollout of the first.
 #[derive(Default)]
 struct Turns(std::sync::Mutex<BTreeMap<(String, u32), Turn>>);
 
 type Turn = Arc<Mutex<()>>;
 
 impl Turns {
-    /// Waits until no other attempt of this number at this task is in progress.
+    /// Waits until no other attempt with this number is in progress at this task.
     async fn take(&self, identity: &str, attempt: u32) -> OwnedMutexGuard<()> {
         let turn = {
-            // An entry is complete when it is added, so a panic in another thread leaves nothing half-made.
+            // A panic in another thread leaves no half-made entry, since an entry is complete when
+            // it is added.
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             turns.entry((identity.to_owned(), attempt)).or_default().clone()
         };
@@ -223,9 +227,9 @@ impl Turns {
     }
 }
 
-/// What came of one attempt, or of a rollout and those that fork from it.
+/// The result of one attempt, or of a rollout and its forks.
 struct Done {
-    /// Committed, whatever failed after it.
+    /// Rollouts that were committed, even if an error came after them.
     members: Vec<Member>,
     failed: Option<PrepareError>,
 }
@@ -237,8 +241,8 @@ async fn one(campaign: &Campaign<'_>, attempt: Attempt<'_>) -> Done {
     Done { members, failed: ended.err() }
 }
 
-/// Runs one attempt, or a rollout and those that fork from it. Each committed rollout becomes a member before anything else is done: it is
-/// paid for.
+/// Runs one attempt, or a rollout and its forks. Each committed rollout is added to `members` at
+/// once, because it is paid for.
 async fn attempted(
     campaign: &Campaign<'_>,
     Attempt { ready, dir, number }: Attempt<'_>,
@@ -310,7 +314,7 @@ async fn attempted(
     let Judging::Model(models) = &options.judging else { return Ok(()) };
     let mut failed = None;
     for member in &*members {
-        // One that cannot be judged does not keep the others from their labels.
+        // A rollout that cannot be judged does not stop the others.
         if let Err(error) = judged(context, models, &member.key).await {
             failed.get_or_insert(error);
         }
@@ -318,14 +322,15 @@ async fn attempted(
     failed.map_or(Ok(()), Err)
 }
 
-/// The units of the run folder by task. Read once per campaign, since there are at least as many attempts as units.
+/// The units of the run folder by task. It is read once for each campaign, since a campaign has at
+/// least as many attempts as units.
 type ScriptIndex = BTreeMap<TaskDigest, Key>;
 
 fn script_index(store: &ReadStore) -> Result<ScriptIndex, StoreError> {
     Ok(current_units(store, &[])?.into_iter().map(|unit| (unit.task_digest, unit.key)).collect())
 }
 
-/// An attempt of the scripted expert. Its script is read from the run folder.
+/// Runs an attempt of the scripted expert. Its script is read from the run folder.
 async fn scripted(
     context: CampaignContext<'_>,
     scripts: &OnceCell<ScriptIndex>,
@@ -349,7 +354,7 @@ async fn scripted(
     Err(PrepareError::Unsupported { task: task.task.to_string(), why })
 }
 
-/// Labels a rollout by a model, or returns the committed labels.
+/// Has a model label a rollout, or reads the committed labels.
 async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Result<(), PrepareError> {
     let (store, texts) = (context.runner.store, &context.assets.judge);
     let Some((record, log)) = read_record(store, key).map_err(Fault::from)? else { return Ok(()) };
@@ -360,7 +365,8 @@ async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Res
     Ok(())
 }
 
-/// Runs one rollout, and the requested number of attempts that fork from it after the same turn. `keep` gets each as soon as it is committed.
+/// Runs one rollout, and then the attempts that fork from it after the same turn. `keep` gets each
+/// rollout when it is committed.
 async fn forked(
     campaign: &Campaign<'_>,
     Acting { models, agent, prepared }: Acting<'_>,
@@ -386,7 +392,7 @@ async fn forked(
     Ok(())
 }
 
-/// Links a rollout to its task. Returns how the rollout ended, and why.
+/// Links a rollout to its task. Returns the rollout's outcome and failure kind.
 fn member(store: &Store, prepared: &Key, rollout: &Key) -> Result<(Outcome, FailureKind), StoreError> {
     let record = MemberRecord { prepared: prepared.clone(), rollout: rollout.clone() };
     let key = key(MEMBER, &record)?;
@@ -404,7 +410,7 @@ mod tests {
 
     use super::*;
 
-    /// An attempt waits exactly for the same attempt at the same task.
+    /// An attempt waits only for the same attempt at the same task.
     #[test]
     fn attempts_with_the_same_record_take_turns() {
         let check = |held: (&str, u32), wanted: (&str, u32), waits: bool| {

@@ -1,17 +1,20 @@
-//! How many rollouts a host can run at once: by number, by memory and by processors.
+//! Limits the rollouts that run at once on a host: by number, by memory and by processors.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::model::Limits;
 
-/// Share of the host's memory that can be reserved for sandboxes together. The rest is for the engine, this process and the page cache.
+/// Share of the host's memory that can be reserved for sandboxes together. The rest is for the
+/// engine, this process and the page cache.
 const MEMORY_SHARE: f64 = 0.85;
-/// Rollouts wait for models most of the time, so each processor is reserved several times.
+/// Reservations for each processor. Rollouts wait for models most of the time, so one processor
+/// serves several.
 const RESERVATIONS_PER_CPU: u32 = 8;
-/// Processors are reserved in hundredths.
+/// Processors are reserved in hundredths, since a semaphore counts whole permits.
 const CENTI: f64 = 100.0;
 
-/// The free capacity of a host. A rollout reserves one slot, its task's memory limit and its processors, and releases them at its end.
+/// The free capacity of a host. A rollout reserves one slot, its task's memory limit and its
+/// processors, and releases them at its end.
 #[derive(Debug)]
 pub struct Capacity {
     number: Semaphore,
@@ -41,11 +44,12 @@ impl Capacity {
         }
     }
 
-    /// Waits for capacity for a task with these limits. A task that exceeds the host's capacity gets all of it.
+    /// Waits for capacity for a task with these limits. A task that exceeds the host's capacity
+    /// gets all of it.
     pub async fn take(&self, limits: &Limits) -> Option<CapacityPermit<'_>> {
         let memory = limits.memory_mb.clamp(1, self.total_mb);
         let cpus = clamp((limits.cpus * CENTI) as u64).min(self.total_cpus);
-        // Always acquired in this order, so that two tasks cannot deadlock.
+        // All callers acquire in this order, so two tasks cannot deadlock.
         let number = self.number.acquire().await.ok()?;
         let memory = self.memory_mb.acquire_many(memory).await.ok()?;
         let cpus = self.centi_cpus.acquire_many(cpus).await.ok()?;
@@ -54,7 +58,7 @@ impl Capacity {
 }
 
 fn clamp(value: u64) -> u32 {
-    /// Below the maximum number of permits of Tokio's semaphores on every platform.
+    /// Tokio's semaphores hold at least this many permits on every platform.
     const MOST: u64 = 1 << 28;
     u32::try_from(value.clamp(1, MOST)).unwrap_or(u32::MAX >> 4)
 }
@@ -80,10 +84,10 @@ mod tests {
         };
         let small = task(1000, 1.0);
         check(Capacity::new(2, 100_000, 64), &[small.clone(), small.clone(), small.clone()], 2);
-        // 85 % of 4000 MiB.
+        // 85 % of 4000 MiB is 3400 MiB.
         check(Capacity::new(9, 4000, 64), &[small.clone(), small.clone(), small.clone(), small.clone()], 3);
         check(Capacity::new(9, 100_000, 1), &vec![task(10, 4.0); 3], 2);
-        // Larger than the host: it runs alone.
+        // A task that is larger than the host runs alone.
         check(Capacity::new(9, 1000, 1), &[task(50_000, 99.0), small], 1);
     }
 }

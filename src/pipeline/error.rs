@@ -1,4 +1,4 @@
-//! Errors that end a unit, or a whole run, without a result.
+//! Errors of a unit, or of a whole run, that leave no result.
 
 use super::stop::{self, Stop};
 use crate::agent::AgentError;
@@ -14,12 +14,12 @@ use crate::sandbox::EngineError;
 use crate::store::StoreError;
 use crate::verify::{Blamed as _, NoVerdict, TrialError};
 
-/// Why a unit has no result. Other units continue unless [`Fault`] says otherwise.
+/// Why a unit has no result. Other units continue, unless [`Fault::ends_everything`].
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
     Author(#[from] AuthorError),
-    /// A model's call or reply, while it wrote a task.
+    /// A model's call or reply failed while it wrote a task.
     #[error(transparent)]
     Authoring(Box<StageError>),
     #[error(transparent)]
@@ -36,7 +36,7 @@ pub enum Fault {
     Trajectory(AtifError),
     #[error(transparent)]
     Directory(#[from] WriteError),
-    /// Requests of a domain are sampled one after the other, and each depends on those before it.
+    /// The request depends on an earlier one of its domain, which could not be sampled.
     #[error(
         "its request is sampled after that of `{earlier}`, which has none yet\nhint: the same command continues there"
     )]
@@ -46,10 +46,11 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether the infrastructure failed: the work is left open, and the same command tries it again.
+    /// Whether the infrastructure failed. The work is then left open, and the same command tries it
+    /// again.
     pub fn is_left_open(&self) -> bool {
         match self {
-            // An image can be had later, e.g. after a login at its registry. Other tasks go on.
+            // The image may be there later, e.g. after a login at its registry. Other tasks go on.
             Self::Engine(EngineError::MissingImage { .. }) | Self::AwaitsRequest { .. } => true,
             Self::Engine(error) => error.blame() == Blame::Infra,
             Self::NoVerdict(error) => matches!(error.blame(), None | Some(Blame::Infra)),
@@ -64,7 +65,7 @@ impl Fault {
         }
     }
 
-    /// The failed model call that ended the work, of whichever role.
+    /// The failed model call that caused the fault, in any role.
     pub fn call(&self) -> Option<&CallError> {
         match self {
             Self::Rollout(RolloutError::Agent(AgentError::Call(error))) => Some(error),
@@ -76,7 +77,7 @@ impl Fault {
         }
     }
 
-    /// The stop of the whole command that it belongs to, or `None` if the work itself failed.
+    /// Why the whole command should stop. `None` if only this unit failed.
     pub fn stop(&self) -> Option<Stop> {
         match self {
             Self::Drained => Some(Stop::Interrupted),
@@ -84,7 +85,8 @@ impl Fault {
         }
     }
 
-    /// Whether every other model call would fail in the same way, so that no further work should begin.
+    /// Whether every other model call would fail in the same way, e.g. because the budget is spent.
+    /// Then no further work should begin.
     pub fn ends_everything(&self) -> bool {
         self.call().is_some_and(stop::ends_everything)
     }
@@ -137,7 +139,7 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// A unit's files that could not be written.
+/// Why a unit's files could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     #[error(transparent)]
@@ -158,7 +160,7 @@ impl From<PublishError> for Fault {
     }
 }
 
-/// Why a run did not complete. What was committed stays.
+/// Why a run did not complete. Committed results stay.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     #[error(transparent)]

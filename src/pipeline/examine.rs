@@ -1,4 +1,4 @@
-//! Screening of existing task directories of any maker.
+//! Screens existing task directories of any origin.
 
 use std::path::Path;
 
@@ -21,20 +21,21 @@ use crate::verify::{Foreign, HashedTask, Target, TrialError, TrialRunner};
 /// How our own tasks are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifierMode {
-    /// Our tasks in the clean room, tasks of other makers as they declare.
+    /// Our own tasks in the clean room, other tasks as they declare.
     AsDeclared,
-    /// Our tasks as Harbor judges those that declare this mode, to measure how robust they are there. Other tasks are judged as they declare.
+    /// Our own tasks as Harbor judges a task in this mode. It shows how robust they are there.
+    /// Other tasks are judged as they declare.
     AsHarbor(DeclaredVerifier),
 }
 
-/// What models do in a screening.
+/// What models do in a screening, e.g. solve the task blindly.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelRows<'a> {
     pub model: &'a ModelAuthor,
     pub clauses: ClauseAuthor,
 }
 
-/// Who lists what the instruction demands, and how each demand can be violated.
+/// Who writes the clauses, i.e. what the instruction demands and how each demand can be violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClauseAuthor {
     /// The task's own `clauses.toml`, if it has one.
@@ -43,7 +44,7 @@ pub enum ClauseAuthor {
     Model,
 }
 
-/// Result of screening a directory.
+/// The result of screening a directory.
 #[derive(Debug)]
 pub enum Examined {
     Screened {
@@ -51,7 +52,7 @@ pub enum Examined {
         /// Clauses that a model wrote.
         written: Option<Clauses>,
     },
-    /// Not screened: this engine does not support the task, or a model gave nothing that can be used.
+    /// Not screened, because this engine does not support the task, or a model gave nothing usable.
     Unsupported(String),
 }
 
@@ -144,7 +145,7 @@ impl Examination<'_> {
     }
 }
 
-/// Has a model write the clauses of a task. `Err` inside: why there are none.
+/// Has a model write the clauses of a task. The inner `Err` says why there are none.
 async fn written_clauses(
     model: &ModelAuthor,
     directory: &HarborTask,
@@ -162,7 +163,7 @@ async fn written_clauses(
     Ok(declared.map_err(|problems| format!("the model's clauses cannot be used: {}", problems.join("; "))))
 }
 
-/// Our own task, written as it would declare this mode.
+/// Our own task, written as if it declared this mode.
 fn declaring(directory: HarborTask, verifier_mode: VerifierMode) -> Result<HarborTask, Fault> {
     let VerifierMode::AsHarbor(verifier) = verifier_mode else { return Ok(directory) };
     let Ok(task) = directory.clone().into_task() else { return Ok(directory) };
@@ -177,6 +178,6 @@ fn ours(directory: &HarborTask, verifier_mode: VerifierMode) -> Option<crate::mo
     if matches!(verifier_mode, VerifierMode::AsHarbor(_)) {
         return None;
     }
-    // A task that declares our format but cannot be parsed as such is treated as a foreign task.
+    // A task that declares our format and cannot be parsed as such is treated as a foreign task.
     directory.clone().into_task().ok()
 }

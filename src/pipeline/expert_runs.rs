@@ -1,4 +1,5 @@
-//! Runs of every branch of an expert script: what a recipe's author must see before rollouts are drawn from it.
+//! Runs every branch of an expert's script, so that a recipe's author sees faults before any
+//! rollout is drawn from it.
 
 use std::collections::BTreeSet;
 
@@ -20,9 +21,11 @@ use crate::model::{Act, ExpertScript, FailureMode, Seed, ShellOutcome};
 use crate::rollout::{Evaluated, RolloutError, run_script, run_scripted_episode};
 use crate::verify::{HashedTask, TrialRunner};
 
-/// Pairs of a passing and a losing plan that are drawn, not run, to see what rollouts would be like.
+/// Number of pairs of a passing and a losing plan that are drawn, but not run. They show what
+/// rollouts would be like.
 const DRAWN_PAIRS: u64 = 40;
-/// Largest share of drawn pairs whose losing side runs too much of what the passing side runs.
+/// The largest accepted share of drawn pairs whose losing side mostly repeats the commands of the
+/// passing side.
 const MOST_ALIKE: f64 = 0.2;
 
 /// One run of a branch of the expert.
@@ -35,33 +38,34 @@ pub struct ExpertRun {
 }
 
 impl ExpertRun {
-    /// `7 turns`; empty if the script could not be executed.
+    /// E.g. `7 turns`. Empty if the script could not be executed.
     pub fn turns_text(&self) -> String {
         self.turns.map_or_else(String::new, |turns| format!("{turns} turns"))
     }
 }
 
-/// Which branches are run. In all cases every strategy is run in every way, and judged.
+/// Which branches are run. Every strategy is always run in every way, and judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Branches {
-    /// Every mistake is made and repaired, and its own check alone says whether that worked.
+    /// Also make and repair every mistake. Only the mistake's own check says whether the repair
+    /// worked.
     Repaired,
-    /// And every mistake is left as it is, and judged.
+    /// Also leave every mistake as it is, and judge that.
     Unrepaired,
-    /// And repaired mistakes are judged too.
+    /// Also judge the repaired mistakes.
     AllJudged,
 }
 
-/// What a branch must lead to.
+/// The result that a branch must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Pass,
     Fail,
-    /// The script's own patterns hold; the verdict is not asked for.
+    /// The script's own patterns hold. No verdict is asked for.
     ScriptHolds,
 }
 
-/// A plan to be run.
+/// A plan to run, with the result that it must have.
 struct Branch {
     name: String,
     plan: Plan,
@@ -88,14 +92,15 @@ pub(super) async fn expert_runs(
     Ok(runs)
 }
 
-/// Every strategy in all its ways and protocols; every mistake repaired, after a repair that fails; every mistake left.
+/// The branches: every strategy in all its ways and protocols; every mistake, repaired at the
+/// second attempt; every mistake, left as it is.
 fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
     let mut branches = Vec::new();
     let repaired_wanted = match which {
         Branches::Repaired | Branches::Unrepaired => Wanted::ScriptHolds,
         Branches::AllJudged => Wanted::Pass,
     };
-    // A fault that its check shows in two strategies is left in one of them.
+    // A mistake that two strategies share is left unrepaired in one of them only.
     let mut stays = BTreeSet::new();
     for strategy in &script.strategies {
         let ways = script.steps_of(strategy).map(|step| step.ways.len()).max().unwrap_or(1);
@@ -106,7 +111,8 @@ fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
                 .copied()
                 .unwrap_or(MessageFormat::BashBlock);
             if let Some(plan) = rehearsed(script, strategy, None, None, slip, way) {
-                // A shell's output is read as it is.
+                // A shell's output can be matched as it is. A screen's cannot, so only this format
+                // gets the checks at the end.
                 let plan = match format {
                     MessageFormat::BashBlock => checked_at_the_end(script, plan),
                     MessageFormat::BashTool | MessageFormat::Terminus => plan,
@@ -116,7 +122,8 @@ fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
             }
         }
         for (index, mistake) in script.mistakes_of(strategy).enumerate() {
-            // Both kinds of observation: what a shell returns, and what a screen shows.
+            // The formats alternate, so that both kinds of observation occur: a shell's output and
+            // a screen.
             let format =
                 if index.is_multiple_of(2) { MessageFormat::BashBlock } else { MessageFormat::Terminus };
             let repaired = mistake
@@ -138,7 +145,8 @@ fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
     branches
 }
 
-/// The branch in which a mistake stays: with repairs of something else, where it has a check.
+/// The branch in which a mistake stays. If the mistake has a check, the expert sees it and repairs
+/// the wrong thing.
 fn unrepaired(script: &ExpertScript, strategy: &str, mistake: &str) -> Option<Branch> {
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let made = rehearsed(script, strategy, Some(mistake), None, None, 0);
@@ -179,7 +187,7 @@ async fn run_branch(
         Err(other) => return Err(other.into()),
     };
     let leaks = match branch.format {
-        // The messages of the other protocols hold the same texts in JSON.
+        // The messages of the other protocols hold the same texts, as JSON.
         MessageFormat::BashBlock => leaks(assets, hashed_draft, &conversation),
         MessageFormat::BashTool | MessageFormat::Terminus => Vec::new(),
     };
@@ -200,13 +208,13 @@ fn leaks(assets: &PipelineAssets, hashed_draft: &HashedDraft, conversation: &Con
     unseen_literals(&task.environment, &script, tools, prompt, &conversation.turns, &shown)
 }
 
-/// All texts of a recipe except its fixtures: an expert's script may use any of them.
+/// All texts of a recipe but its fixtures. An expert's script may use any of them.
 fn author_texts(recipe: &Recipe) -> String {
     let texts = recipe.files.iter().filter(|(path, _)| !path.as_str().starts_with("environment/"));
     texts.filter_map(|(_, file)| file.as_text()).collect::<Vec<_>>().join("\n")
 }
 
-/// The problem of a conversation.
+/// What is wrong with a conversation, if anything.
 fn complaint(branch: &Branch, conversation: &Conversation, leaks: &[Leak]) -> Option<String> {
     if let Some(leak) = leaks.first() {
         return Some(format!(
@@ -236,7 +244,8 @@ fn complaint(branch: &Branch, conversation: &Conversation, leaks: &[Leak]) -> Op
     None
 }
 
-/// The mistakes whose check, where it may show anything, does not show what is right.
+/// Mistakes whose check was run again at the end of the work and showed something other than the
+/// right value.
 fn fading_checks<'a>(branch: &'a Branch, conversation: &Conversation) -> Vec<&'a str> {
     let observed = conversation.turns.iter().zip(&conversation.seen).zip(&branch.plan.turns);
     let fading = observed.filter_map(|((turn, seen), planned)| {
@@ -252,7 +261,7 @@ fn fading_checks<'a>(branch: &'a Branch, conversation: &Conversation) -> Vec<&'a
     fading.collect()
 }
 
-/// What is wrong about a verdict.
+/// Why a verdict is not the wanted one. `None` if it is.
 fn wrong_verdict(wanted: Wanted, evaluated: &Evaluated) -> Option<String> {
     let verdict = &evaluated.verdict;
     match (wanted, verdict.passed()) {
@@ -266,7 +275,8 @@ fn wrong_verdict(wanted: Wanted, evaluated: &Evaluated) -> Option<String> {
     }
 }
 
-/// Whether each mistake is like something that screening shows to fail.
+/// Whether each mistake names an existing wrong solution or violation. Screening shows that those
+/// fail.
 fn origins(hashed_draft: &HashedDraft) -> ExpertRun {
     let draft = &hashed_draft.draft;
     let is_known = |from: &str| {
@@ -295,7 +305,7 @@ fn origins(hashed_draft: &HashedDraft) -> ExpertRun {
     }
 }
 
-/// What pairs drawn from the script are like, without running them.
+/// Draws pairs from the script without running them, and reports what they are like.
 fn drawn(script: &ExpertScript) -> ExpertRun {
     let (mut pairs, mut alike, mut with_mistake, mut difference) = (0_u32, 0_u32, 0_u32, 0_i64);
     for seed in 0..DRAWN_PAIRS {

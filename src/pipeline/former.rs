@@ -1,4 +1,4 @@
-//! What other builds left in a run folder, and this build computes again.
+//! Finds the results of other builds in a run folder that this build computes again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ use crate::verify::TRIAL;
 pub enum Upcoming<'a> {
     /// The tasks of a plan, and their rollouts.
     Plan(&'a [&'a Blueprint]),
-    /// Rollouts of the tasks of these names.
+    /// Rollouts of the tasks with these names.
     Rollouts(&'a BTreeSet<String>),
-    /// Trials.
+    /// Trials of a screening.
     Screening,
 }
 
@@ -29,12 +29,12 @@ pub struct Former {
     pub builds: BTreeSet<String>,
     pub tasks: usize,
     pub rollouts: usize,
-    /// Counted where there is no finished task.
+    /// Trials are counted only where no unit of another build is found.
     pub trials: usize,
 }
 
 impl Former {
-    /// The results in `store` that other builds made, and `upcoming` asks for.
+    /// The results in `store` that other builds made and that `upcoming` needs.
     pub fn read(store: &ReadStore, upcoming: Upcoming<'_>) -> Result<Self, StoreError> {
         let mut former = Self::default();
         match upcoming {

@@ -1,4 +1,4 @@
-//! Reads from a store what became of the blueprints that a model wrote.
+//! Counts, from a store, how many blueprints of a model got how far.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use crate::model::{AuthoringLog, AuthoringOutcome, AuthoringRecord, Certificate,
 use crate::screen::SCREEN;
 use crate::store::{ReadStore, StoreError};
 
-/// The funnel of a run folder. A blueprint counts once: with the draft of its current unit, or as given up.
+/// The funnel of a run folder. Each blueprint counts once: with the draft of its current unit, or
+/// as given up.
 pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, StoreError> {
     let mut certificates: BTreeMap<Key, Certificate> = BTreeMap::new();
     for unit in current_units(store, &[])? {
@@ -31,7 +32,7 @@ pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, Stor
             AuthoringOutcome::Rejected(_) => None,
         };
         let current = certificate.is_some();
-        // An edited prompt leaves the record of the former one.
+        // After a prompt was edited, the store also has the record of the former prompt.
         if records.get(&task).is_some_and(|(taken, _)| *taken || !current) {
             continue;
         }
@@ -52,7 +53,7 @@ pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, Stor
     Ok(funnel(&entries, calls(store)?, stage_names()))
 }
 
-/// Why a draft became no certified task.
+/// At which point, and why, a draft failed to become a certified task.
 fn lost(
     record: &AuthoringRecord,
     log: &AuthoringLog,

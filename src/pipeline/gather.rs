@@ -1,4 +1,4 @@
-//! Reads a run from its store, one unit at a time, so that memory does not grow with the run.
+//! Reads a run from its store, one unit at a time. So memory does not grow with the run.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,11 @@ use crate::rollout::{ROLLOUT, RolloutLog, read_rollout};
 use crate::screen::SCREEN;
 use crate::store::{ReadStore, Store, StoreError};
 
-/// The file that lists the keys of the current units in plan order: it selects the unit of a task if the store has several.
+/// The file that lists the keys of the current units in plan order. If the store has several units
+/// of one task, it selects one.
 const INDEX: &str = "index.json";
 const INDEX_VERSION: u32 = 1;
-/// Its bytes: 70 for each unit.
+/// Maximum bytes of the index. It has about 70 for each unit.
 const LARGEST_INDEX: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -46,7 +47,7 @@ pub fn gather(
     Ok(units.into_iter().filter_map(move |unit| read_unit(store, &unit.key, &judgements).transpose()))
 }
 
-/// The unit selected for a task.
+/// The unit that was selected for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CurrentUnit {
     pub(super) key: Key,
@@ -57,13 +58,15 @@ pub(super) struct CurrentUnit {
 
 /// One unit for each task name in the store, in plan order.
 ///
-/// All units of the store count, not only those of one run: shards written to one folder one after
-/// the other, stores merged by copying, and a second run with another `--only` or a smaller
-/// `--count` add up. A later command never discards results that it did not request; for fewer
-/// tasks, use another `--out`. Only a task's name is unique: if a recipe was edited or the seed
-/// changed, the store has several units of one name. The task is then represented by the first of
-/// these: a unit in `preferred` (completed by this run), a unit in the former index, the unit of
-/// the latest recipe version, the unit of the latest build, the unit with the smallest key.
+/// All units of the store count, not only those of one run. So results add up, e.g. those of shards
+/// in one folder, of stores that were merged by copying, or of a second run with another `--only`
+/// or a smaller `--count`. No command discards results that it did not request. For fewer tasks,
+/// use another `--out`.
+///
+/// The store has several units with one task name if a recipe was edited or the seed changed. The
+/// first of these then represents the task: a unit in `preferred` (completed by this run), a unit
+/// in the former index, the unit of the latest recipe version, the unit of the latest build, the
+/// unit with the smallest key.
 pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<CurrentUnit>, StoreError> {
     let preferred: BTreeSet<&Key> = preferred.iter().collect();
     let listed: BTreeSet<Key> = read_index(store)?.into_iter().collect();
@@ -79,7 +82,7 @@ pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<
         let unit = CurrentUnit { key, task, task_digest, rollouts: record.rollouts };
         found.push((record.blueprint.index, rank, unit));
     }
-    // `keys` are sorted, and so are units of equal rank.
+    // `keys` is sorted, so units of equal rank stay in the order of their keys.
     found.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
     let mut names = BTreeSet::new();
     found.retain(|(_, _, unit)| names.insert(unit.task.clone()));
@@ -87,7 +90,7 @@ pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<
     Ok(found.into_iter().map(|(_, _, unit)| unit).collect())
 }
 
-/// The fields of a draft that decide its rank.
+/// The fields of a draft that the choice between units depends on.
 #[derive(Deserialize)]
 struct RecipeVersion {
     task: TaskVersion,
@@ -98,7 +101,7 @@ struct TaskVersion {
     recipe_version: u32,
 }
 
-/// The rollouts of one task that belong to no unit.
+/// The rollouts of one task that belong to no unit, e.g. imported ones.
 #[derive(Debug)]
 pub struct Group {
     pub prepared: PreparedRecord,
@@ -109,14 +112,15 @@ pub struct Group {
 /// The rollouts of a task, and its draft.
 type RolloutsAndDraft = (Vec<(Rollout, RolloutLog)>, Option<Draft>);
 
-/// All rollouts of a run folder, grouped by task, each once: those of units first, then those of groups without a unit.
+/// All rollouts of a run folder, grouped by task. Each is there once: the units' rollouts come
+/// first, then those without a unit.
 pub fn gather_rollouts(
     store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<Vec<(Rollout, RolloutLog)>, StoreError>> + '_, StoreError> {
     Ok(gather_tasks(store)?.map(|task| task.map(|(rollouts, _)| rollouts)))
 }
 
-/// As [`gather_rollouts`], each with the draft of its task if a unit has one.
+/// Like [`gather_rollouts`], with the draft of each task that has a unit.
 pub(super) fn gather_tasks(
     store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<RolloutsAndDraft, StoreError>> + '_, StoreError> {
@@ -130,7 +134,7 @@ pub(super) fn gather_tasks(
     }))
 }
 
-/// The groups of a run folder, in order of their tasks' names.
+/// The groups of a run folder, ordered by task name.
 pub fn gather_groups(
     store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<Group, StoreError>> + '_, StoreError> {
@@ -138,7 +142,7 @@ pub fn gather_groups(
     for key in store.keys(MEMBER)? {
         listed.extend(store.get::<MemberRecord>(MEMBER, &key)?);
     }
-    // What another build computed again takes the place of the former rollout.
+    // If another build computed a rollout again, only the latest one counts.
     let mut latest = listed.iter().map(|member| member.rollout.clone()).collect();
     store.keep_latest(ROLLOUT, &mut latest)?;
     let mut members: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
@@ -172,7 +176,8 @@ fn read_group(
     Ok(Some(Group { prepared, rollouts }))
 }
 
-/// Orders by solver, scaffold, arm and attempt; the id makes the order total.
+/// Orders rollouts by solver, scaffold, arm and attempt. The id comes last, so that no two are
+/// equal.
 fn order(rollout: &Rollout) -> (&str, &str, Arm, u32, &str) {
     let record = &rollout.record;
     (record.actor.teacher(), &record.scaffold, record.actor.arm(), record.attempt, &rollout.id)
@@ -185,7 +190,7 @@ pub(super) fn read_draft(store: &ReadStore, key: &Key) -> Result<Option<(Draft, 
     Ok(draft.zip(store.get::<Certificate>(SCREEN, &record.certificate)?))
 }
 
-/// Reads one unit, or `None` if the store lacks part of it.
+/// Reads one unit. `None` if the store lacks a part of it.
 pub(super) fn read_unit(
     store: &ReadStore,
     key: &Key,

@@ -1,4 +1,5 @@
-//! Imports rollouts of other harnesses: their records are those of our own rollouts, with their source.
+//! Imports rollouts of other harnesses. Their records have the form of our own, and name their
+//! source.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,16 +27,17 @@ pub enum ImportTaskError {
     Store(#[from] StoreError),
 }
 
-/// The rollouts of one import.
+/// The result of one import.
 #[derive(Debug, Default)]
 pub struct ImportSummary {
     pub rollouts: Vec<Key>,
-    /// How many of these had been imported before.
+    /// Number of these that an earlier import had stored.
     pub known: usize,
     pub refused: Vec<ImportError>,
-    /// What was left out of imported files, each note with its file.
+    /// What was left out of the files, e.g. a number of tokens that is none. Each note names its
+    /// file.
     pub notes: Vec<String>,
-    /// Files of other formats.
+    /// Files that are of another format.
     pub skipped: Vec<PathBuf>,
 }
 
@@ -61,11 +63,12 @@ pub fn import_rollouts(
     Ok(summary)
 }
 
-/// How many records of one import have the same content.
+/// Number of records in this import with the same content.
 type Copies = BTreeMap<Key, u32>;
 
-/// The address of an imported rollout: a hash of its record without its number, which depends on what lies beside it in its job, so that it
-/// is found again when the job has grown. Equal records in one import are told apart by their order, in which nothing distinguishes them.
+/// The address of an imported rollout: a hash of its record without the attempt number. The number
+/// depends on the other trials of the job, so a later import of a larger job would miss the
+/// rollout. Records with equal content are told apart by their order.
 fn address(record: &TrajectoryRecord, copies: &mut Copies) -> Result<Key, StoreError> {
     let unnumbered = TrajectoryRecord { attempt: 0, ..record.clone() };
     let first = key(IMPORTED, &json!({ "imported": unnumbered }))?;
@@ -82,7 +85,8 @@ fn store_rollout(store: &Store, imported: Imported, copies: &mut Copies) -> Resu
         task_digest: record.task_digest.clone(),
         environment_digest: record.environment_digest.clone(),
         metadata,
-        // The untouched task is not known, so no check has a class. Those of one trial would differ from those of another that has none.
+        // There is no untouched trial, so no check has a class. Classes guessed from one trial
+        // could differ from those of another.
         checks: Vec::new(),
     };
     let prepared_key = key(PREPARED, &prepared)?;
@@ -132,7 +136,7 @@ mod tests {
     use crate::screen::SCREEN;
     use crate::store::RunDir;
 
-    /// A folder of trials, and a run folder that they are imported into.
+    /// A folder of trials, and the run folder that they are imported into.
     struct Bench {
         jobs: tempfile::TempDir,
         _out: tempfile::TempDir,
@@ -197,7 +201,7 @@ mod tests {
             assert_eq!(bench.store.keys(IMPORTED).unwrap().len(), rollouts.len());
         };
         check(&[("t__b", "ls"), ("t__d", "pwd")], (2, 0));
-        // The number of each is another one now.
+        // Each trial has another number now, and is still found.
         check(&[("t__a", "id"), ("t__c", "df")], (4, 2));
         // Two trials with the same content are two rollouts.
         check(&[("t__e", "ls")], (5, 4));
@@ -236,7 +240,7 @@ mod tests {
         store.put(UNIT, &key(UNIT, &record).unwrap(), &record).unwrap();
     }
 
-    /// Rows of a task must be in one split, with any agent.
+    /// All rows of a task must be in one split, whichever agent made them.
     #[test]
     fn tasks_of_ours_are_in_the_groups_of_our_own_rollouts() {
         let check = |task: &str, expect: &str| {

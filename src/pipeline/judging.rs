@@ -1,4 +1,4 @@
-//! Labels the existing rollouts of a run folder by a model, whatever their source.
+//! Has a model label the existing rollouts of a run folder, whatever their source.
 
 use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use crate::prompts::PromptSet;
 use crate::rollout::{ROLLOUT, read_record, rollout_id};
 use crate::store::{Store, StoreError};
 
-/// Rollouts that are judged at once. Endpoints have their own, lower limits.
+/// Number of rollouts that are judged at once. Endpoints have their own, lower limits.
 const AT_ONCE: usize = 64;
 
 /// Result of labelling the rollouts of a store.
@@ -21,9 +21,9 @@ pub struct JudgingReport {
     pub judged: usize,
     /// Number of rollouts that this judge had labelled before.
     pub known: usize,
-    /// Rollouts that have only the labels of the rules, with the reason.
+    /// Rollouts that only detectors labelled, with the reason.
     pub faults: Vec<(String, JudgeError)>,
-    /// Why no further request was sent.
+    /// Why the command stopped early.
     pub stop: Option<Stop>,
 }
 
@@ -33,7 +33,8 @@ enum Done {
     Drained,
 }
 
-/// Labels every rollout in `store` that the role `judge` has not labelled yet. A rollout without messages needs no request.
+/// Labels every rollout in `store` that the role `judge` has not labelled yet. A rollout without
+/// messages needs no request.
 pub async fn judge_store(
     store: &Store,
     models: &Models,
@@ -68,7 +69,7 @@ pub async fn judge_store(
     Ok(report)
 }
 
-/// The stop that a rollout without labels belongs to, or `None` if judging it failed.
+/// Why the whole command should stop after this error. `None` if only this rollout failed.
 fn stop_of(error: &JudgeError) -> Option<Stop> {
     if let JudgeError::Ask(AskError::Call(error)) = error { Stop::of(error) } else { None }
 }

@@ -1,6 +1,7 @@
-//! Tasks of ours in rollouts made elsewhere.
+//! Recognises our own tasks in rollouts of other harnesses.
 //!
-//! Other harnesses state the name of a task and not its recipe. Rows of such rollouts must be in the same split as those of our own ones.
+//! Such a rollout states the name of its task and not its recipe. The recipe decides the split, and
+//! all rows of a task must be in one split.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::store::{ReadStore, StoreError};
 pub(super) struct KnownTasks<'a> {
     store: &'a ReadStore,
     assets: &'a PipelineAssets,
-    /// By name.
+    /// Units by task name.
     units: BTreeMap<String, CurrentUnit>,
 }
 
@@ -25,7 +26,7 @@ impl<'a> KnownTasks<'a> {
         Ok(Self { store, assets, units: units.collect() })
     }
 
-    /// The metadata of the task of `record`, of which its source states `stated`.
+    /// The metadata of the task of `record`. `stated` is what the rollout's source says about it.
     pub(super) fn metadata(
         &self,
         record: &TrajectoryRecord,
@@ -41,7 +42,8 @@ impl<'a> KnownTasks<'a> {
             if record.task_digest.as_ref() == Some(&unit.task_digest) {
                 return Ok(known);
             }
-            // Perhaps drawn by another seed: only what decides the split.
+            // The rollout may be of another seed's task. Only the fields that decide the split are
+            // taken.
             let skills = if known.recipe.is_none() { known.skills } else { Vec::new() };
             return Ok(TaskMetadata { domain: known.domain, recipe: known.recipe, skills, ..stated });
         }

@@ -1,6 +1,7 @@
-//! The pipeline: each blueprint becomes one unit, from draft to committed rollouts; export and audit then read all units.
+//! The pipeline: each blueprint becomes one unit, from draft to committed rollouts. Export and
+//! audit then read all units.
 //!
-//! Nothing here prints. Progress is reported as [`Event`]s, which no decision depends on.
+//! Nothing here prints. Progress is reported as [`Event`]s, and no decision depends on them.
 
 mod assets;
 mod authored;

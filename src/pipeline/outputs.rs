@@ -1,4 +1,5 @@
-//! Data about rollouts from outside their records, for reports, ATIF and Harbor jobs.
+//! Adds to rollouts what is not in their records, for reports, ATIF and Harbor jobs: times, model
+//! calls and prices.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +14,8 @@ use crate::model::{CallDetail, Key, Rollout};
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, StoreError};
 
-/// The report over all rollouts of a run. Prices cover the calls for agents' messages, plans and mentors' answers; the cost of judges is
-/// added separately.
+/// The report over all rollouts of a run. A rollout's price covers agents' messages, plans and
+/// mentors' answers. The price of judges is a separate sum.
 pub fn report_store(store: &ReadStore) -> Result<Report, StoreError> {
     report(gather_rollouts(store)?.map(|rollouts| {
         rollouts?.into_iter().map(|(rollout, log)| report_attempt(store, rollout, &log)).collect()
@@ -33,7 +34,7 @@ pub fn export_harbor_job(store: &ReadStore, jobs: &Path, name: &str) -> Result<J
     write_job(jobs, name, trials)
 }
 
-/// A rollout for a report.
+/// One rollout, for a report.
 pub fn report_attempt(store: &ReadStore, rollout: Rollout, log: &RolloutLog) -> Result<Attempt, StoreError> {
     let mut usd = None;
     for key in rollout.record.calls().chain(rollout.record.guides()) {
@@ -46,9 +47,9 @@ pub fn report_attempt(store: &ReadStore, rollout: Rollout, log: &RolloutLog) -> 
     Ok(Attempt { rollout, seconds: Some(log.seconds), usd })
 }
 
-/// A rollout for a Harbor job.
+/// One rollout, for a Harbor job.
 pub fn harbor_trial(store: &ReadStore, rollout: Rollout, log: RolloutLog) -> Result<Trial, StoreError> {
-    // A rollout ends within centuries.
+    // A rollout takes less than centuries, so the number fits.
     let finished = log.started_ms.saturating_add((log.seconds * 1e3) as u64);
     Ok(Trial {
         stamps: stamps(&log),
@@ -59,7 +60,7 @@ pub fn harbor_trial(store: &ReadStore, rollout: Rollout, log: RolloutLog) -> Res
     })
 }
 
-/// When a rollout started, and when each of its messages came.
+/// When a rollout started, and when each of its messages arrived.
 pub(super) fn stamps(log: &RolloutLog) -> Stamps {
     Stamps {
         started: clock::instant(log.started_ms),

@@ -1,4 +1,5 @@
-//! Task directories prepared for agents: read, built, with classified checks.
+//! Prepares task directories for agents: reads them, builds their images, and classifies their
+//! checks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::rollout::{FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{Act, Condition, Foreign, HashedTask, Target, TrialError, TrialRunner};
 
-/// What rollouts say of their task. Its key is a hash of its content.
+/// The data about a task that its rollouts need. The key is a hash of the content.
 pub const PREPARED: Stage = Stage::given("prepared");
 
 /// A prepared task as it is read back with its rollouts.
@@ -28,7 +29,8 @@ pub struct PreparedRecord {
     pub task_digest: Option<TaskDigest>,
     pub environment_digest: Option<EnvironmentDigest>,
     pub metadata: TaskMetadata,
-    /// Classes from the task's certificate, or from an untouched trial; empty where rollouts are imported.
+    /// The checks, with classes from the task's certificate or from an untouched trial. Empty for
+    /// imported rollouts.
     pub checks: Vec<Check>,
 }
 
@@ -40,7 +42,7 @@ pub struct Ready {
     pub record: PreparedRecord,
     pub instruction: String,
     pub limits: Limits,
-    /// The certificate beside the directory, if termsmith wrote one.
+    /// The certificate in the directory, if termsmith wrote one.
     pub certified: Option<Certificate>,
     target: Box<dyn Target>,
 }
@@ -52,14 +54,14 @@ pub enum PrepareError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The rollout is kept, with only the labels of the rules.
+    /// Labelling failed. The rollout is kept, with the labels of the detectors.
     #[error(transparent)]
     Judge(#[from] JudgeError),
     #[error("unsupported task `{task}`: {why}")]
     Unsupported { task: String, why: String },
 }
 
-/// Prepares the task in `dir`. Its image is built here, once for all attempts.
+/// Prepares the task in `dir`. All attempts share the image that is built here.
 pub async fn prepare(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
@@ -68,7 +70,7 @@ pub async fn prepare(
     let directory = read_task(dir)?;
     let unsupported = |why: String| PrepareError::Unsupported { task: directory.name.clone(), why };
     let task_digest = directory.digest();
-    // One that cannot be read certifies nothing.
+    // An unreadable certificate certifies nothing.
     let certified =
         read_certificate(dir).ok().flatten().filter(|certificate| certificate.task_digest == task_digest);
     let first = directory.manifest.steps.iter().flatten().next();
@@ -122,7 +124,7 @@ pub async fn prepare(
 }
 
 impl Ready {
-    /// The task for rollouts.
+    /// The task, as rollouts take it.
     pub fn prepared(&self) -> PreparedTask<'_> {
         let target = &*self.target;
         let further = target.steps().into_iter().skip(1);

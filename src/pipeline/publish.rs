@@ -1,4 +1,5 @@
-//! Files for people and trainers: task directories and trajectories, derived from the store.
+//! Writes files for people and trainers: task directories and trajectories. They are derived from
+//! the store.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,26 +20,29 @@ use crate::model::{
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, Store, StoreError};
 
-/// Folder of a run folder for certified tasks.
+/// The folder in a run folder for certified tasks.
 const TASKS: &str = "tasks";
 
-/// The folders of a run folder for directories of tasks. A task is in one of them.
+/// The folders in a run folder for task directories. A task is in one of them.
 const FOLDERS: [&str; 3] = [TASKS, REJECTED, UNCONFIRMED];
 
 /// Name of the certificate in a task directory.
 const CERTIFICATE: &str = "certificate.json";
 
-/// File in a task directory that marks its certificate as revoked. It comes from a rollout, so no unit has it.
+/// File in a task directory that marks its certificate as revoked. A rollout causes it, so no unit
+/// contains it.
 pub const REVOKED: &str = "revoked.json";
 
-/// Writes the files of one unit: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
+/// Writes the files of one unit: `tasks/<slug>/` or `rejected/<slug>/`, and
+/// `trajectories/<id>.json`.
 pub fn publish(store: &Store, unit: &Gathered, publication: &Publication) -> Result<(), PublishError> {
     publish_task(store, unit, task_files(unit, publication)?)?;
     publish_rollouts(store, &unit.rollouts)
 }
 
-/// As [`publish`], for a unit that this run did not make. If its certificate is about another form of the task than `publication` is, such
-/// as another mode or image prefix, the directory stays as it was written with it.
+/// Like [`publish`], for a unit that this run did not make. Its certificate may be about another
+/// form of the task than `publication` gives, e.g. another mode or image prefix. Then the directory
+/// stays as it is.
 pub(super) fn publish_former(
     store: &Store,
     unit: &Gathered,
@@ -54,7 +58,7 @@ pub(super) fn publish_former(
     publish_rollouts(store, &unit.rollouts)
 }
 
-/// The files that the certificate's digest is of.
+/// The files that the certificate's digest covers.
 fn task_files(unit: &Gathered, publication: &Publication) -> Result<FileTree, WriteError> {
     let mut files = write_task(&unit.draft.task, publication)?;
     add_classes(&mut files, &unit.certificate.checks);
@@ -72,7 +76,7 @@ fn publish_task(store: &Store, unit: &Gathered, files: FileTree) -> Result<(), P
     Ok(())
 }
 
-/// The folder that a unit's task belongs to.
+/// The folder that a unit's task belongs to: certified, rejected or unconfirmed.
 fn folder(unit: &Gathered) -> &'static str {
     match unit.certificate.screened() {
         Screened::Certified => TASKS,
@@ -80,12 +84,12 @@ fn folder(unit: &Gathered) -> &'static str {
     }
 }
 
-/// Where the directory of a unit's task is, relative to the run folder.
+/// The path of a unit's task directory in the run folder.
 fn directory(unit: &Gathered) -> String {
     format!("{}/{}", folder(unit), unit.draft.task.name)
 }
 
-/// Removes what former runs left of a task in other folders than `here`.
+/// Removes directories of a task that former runs left in other folders than `here`.
 fn remove_others(store: &Store, task: &TaskName, here: &str) -> Result<(), StoreError> {
     for folder in FOLDERS.iter().filter(|folder| **folder != here) {
         store.dir().remove(&format!("{folder}/{task}"))?;
@@ -93,10 +97,10 @@ fn remove_others(store: &Store, task: &TaskName, here: &str) -> Result<(), Store
     Ok(())
 }
 
-/// Adds the revocation in the former directory at `dir` to `tree`, if both are the same version of the task: a task whose verifier was
-/// mended is another one.
+/// Adds the revocation in the former directory `dir` to `tree`, if both hold the same version of
+/// the task. A task with a mended verifier is another version, and is not revoked.
 fn keep_revocation(tree: &mut FileTree, dir: &Path, certificate: &Certificate) {
-    /// Of a certificate of any version.
+    /// The one field that certificates of all versions have.
     #[derive(Deserialize)]
     struct Former {
         task_digest: TaskDigest,
@@ -114,7 +118,8 @@ fn keep_revocation(tree: &mut FileTree, dir: &Path, certificate: &Certificate) {
 /// Writes a draft that a model gave up: `rejected/<slug>/` or `unconfirmed/<slug>/`.
 pub(super) fn publish_unmade(store: &Store, name: &TaskName, unmade: &Unmade) -> Result<(), PublishError> {
     let revoked = store.dir().root().join(format!("{TASKS}/{name}/{REVOKED}"));
-    // The store may have a former unit of the task, which is published again at the end of the run. Its revocation is nowhere else.
+    // The store may have a former unit of the task, which the end of the run publishes again. Only
+    // this directory has the unit's revocation.
     if !revoked.exists() {
         remove_others(store, name, unmade.folder())?;
     }
@@ -138,7 +143,8 @@ fn publish_trajectory(store: &Store, rollout: &Rollout, log: &RolloutLog) -> Res
     Ok(())
 }
 
-/// A rollout as ATIF, with observed times and the model calls in `store`. The first document is its beginning.
+/// A rollout as ATIF documents, the first part first. Observed times and model calls in `store` are
+/// added.
 pub fn trajectory_documents(
     store: &ReadStore,
     rollout: &Rollout,
@@ -157,7 +163,8 @@ fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Resul
     Ok(directory)
 }
 
-/// Adds `clauses.toml`, from which the rows of the clauses can be repeated. Harbor does not package it.
+/// Adds `clauses.toml`. With it, others can repeat the rows of the clauses. Harbor does not package
+/// the file.
 pub fn add_clauses(directory: &mut FileTree, task: &TaskName, clauses: &Clauses) -> Result<(), WriteError> {
     if !clauses.is_empty()
         && let Ok(path) = RelPath::new(CLAUSES)
@@ -169,8 +176,8 @@ pub fn add_clauses(directory: &mut FileTree, task: &TaskName, clauses: &Clauses)
     Ok(())
 }
 
-/// Removes derived files of tasks and rollouts that the store's current units do not have: those of units that were replaced, because
-/// their recipe was edited, and of a store from which records were removed.
+/// Removes derived files of tasks and rollouts that no current unit of the store has, e.g. those of
+/// a unit that was replaced after its recipe was edited.
 pub(super) fn prune(
     store: &Store,
     tasks: &BTreeSet<String>,
@@ -178,7 +185,7 @@ pub(super) fn prune(
 ) -> Result<(), StoreError> {
     let abandoned = abandoned(store)?;
     let drafts: BTreeSet<_> = tasks.union(&abandoned).cloned().collect();
-    // A unit, whichever run it is of, is worth more than a draft that was given up.
+    // A unit of any run wins over a draft that was given up.
     let unconfirmed: BTreeSet<_> = abandoned.difference(tasks).cloned().collect();
     let folders =
         [(TASKS, tasks), (REJECTED, &drafts), (UNCONFIRMED, &unconfirmed), ("trajectories", trajectories)];
@@ -186,7 +193,7 @@ pub(super) fn prune(
         let Ok(entries) = fs::read_dir(store.dir().root().join(folder)) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            // `<id>.json` and its continuations: `<id>.cont-1.json`.
+            // Continuations of `<id>.json` are named `<id>.cont-1.json` and so on.
             let whose =
                 if folder == "trajectories" { name.split('.').next().unwrap_or(&name) } else { &name };
             if !keep.contains(whose) {
@@ -234,7 +241,7 @@ mod tests {
         Gathered { record, draft: hashed.draft, certificate, rollouts: Vec::new() }
     }
 
-    /// Whatever became of a task in former runs.
+    /// The files of a task are in one folder, whatever former runs made of it.
     #[test]
     fn a_task_is_in_one_folder() {
         let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
@@ -262,7 +269,7 @@ mod tests {
         };
         check(&every, &made(true), &["tasks"]);
         check(&every, &made(false), &["rejected"]);
-        // The directory is of another form than this run would write, and stays.
+        // The directory has another form than this run would write, so it stays.
         let other_form = |store: &Store| {
             let unit = unit(&assets, store, &blueprint, true);
             let shared = Publication { verifier: DeclaredVerifier::Shared, ..Publication::default() };
@@ -281,7 +288,7 @@ mod tests {
         };
         check(&every, &unmade(GivenUp::Unconfirmed), &["unconfirmed"]);
         check(&every, &unmade(GivenUp::Rejected), &["rejected"]);
-        // A revocation is lost with its directory, which the end of a run may write again.
+        // A revocation is in no record. It is lost when its directory is removed.
         check(&["tasks/*/revoked.json"], &unmade(GivenUp::Rejected), &["tasks", "rejected"]);
         let pruned = |units: &[&TaskName]| {
             let units: BTreeSet<_> = units.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Export and audit of a run's store. Neither uses an engine.
+//! Export and audit of a run's store. They use no engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::harbor::task_name;
 use crate::model::{Actor, Blueprint, DomainId, Draft, File, Rollout, Scores, TaskDigest};
 use crate::store::{ReadStore, Store, StoreError};
 
-/// Which trajectories hold values that look like credentials. It lies beside the data, which may be
-/// published.
+/// The file that lists trajectories with values that look like credentials. It lies outside
+/// `data/`, which may be published.
 pub const SECRETS: &str = "report/secrets.json";
 
 /// Writes `data/` from the store, one task at a time.
@@ -45,7 +45,7 @@ fn solutions(draft: &Draft) -> Solutions {
     Solutions::of(std::iter::once(&draft.task.solution).chain(&draft.second))
 }
 
-/// What the certificates of the current units say.
+/// Summaries of the current units' certificates.
 fn certificates(store: &ReadStore) -> Result<Certificates, StoreError> {
     let mut all = Certificates::default();
     for unit in current_units(store, &[])? {
@@ -59,7 +59,8 @@ fn certificates(store: &ReadStore) -> Result<Certificates, StoreError> {
 /// Coverage of a run, compared with all specs in use.
 pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, StoreError> {
     let mut entries = Vec::new();
-    // By name: a task has one unit, and a seed does not depend on the recipe.
+    // Blueprints are compared by task name: a task has one unit, and its seed does not depend on
+    // the recipe.
     let mut seen = BTreeSet::new();
     let by_models = solved_by_models(store)?;
     for unit in gather(store)? {
@@ -88,7 +89,8 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
     Ok(Audit { authoring, ..audit(entries, &axes) })
 }
 
-/// The rollouts of models, made here or imported, by the version of their task. They belong to no unit.
+/// Scores of models' rollouts, made here or imported, by the version of their task. These rollouts
+/// belong to no unit.
 fn solved_by_models(store: &ReadStore) -> Result<BTreeMap<TaskDigest, Scores>, StoreError> {
     let counts = |rollout: &Rollout| {
         matches!(rollout.record.actor, Actor::Model(_) | Actor::Imported(_))
@@ -155,7 +157,7 @@ mod tests {
     use crate::model::{RecipeId, Seed, TaskAuthor};
     use crate::store::{RunDir, key};
 
-    /// What was planned and never completed is in the audit, each task once.
+    /// A task that was planned and never completed is in the audit once.
     #[test]
     fn unfinished_blueprints_are_counted_by_task() {
         let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
@@ -175,7 +177,7 @@ mod tests {
         check(&[by("one", 5)], 1);
         // Another recipe at the same place of the plan has the same seed.
         check(&[by("one", 5), by("two", 5)], 2);
-        // The same task, planned by another run.
+        // Another run planned the same task.
         check(&[by("one", 5), by("one", 6)], 1);
         let model = Blueprint { author: TaskAuthor::Model, ..by("one", 5) };
         check(&[by("one", 5), model], 2);

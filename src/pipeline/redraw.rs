@@ -1,7 +1,8 @@
-//! Trials of the correct solutions on other draws of the tests' random inputs.
+//! Runs the correct solutions on other draws of the tests' random inputs.
 //!
-//! A recipe's reference, its second solution and the model of the truth in its tests were written apart. Where one draw of the
-//! held-out inputs makes two of them disagree, the recipe is wrong, even if the draws of its certified tasks do not show it.
+//! A recipe's reference, its second solution and its tests compute the right results independently.
+//! If two of them disagree on some draw, the recipe is wrong, even if they agree on the draws of
+//! its certified tasks.
 
 use futures_util::future::try_join_all;
 use serde::Serialize;
@@ -13,18 +14,19 @@ use crate::author::{AuthorError, redrawn_tests};
 use crate::model::{FileTree, Task};
 use crate::verify::{Act, Condition, HashedTask, TrialRunner};
 
-/// What came of a solution on all draws.
+/// The result of one solution on all draws.
 #[derive(Debug, Serialize)]
 pub struct Redrawn {
     /// `reference` or `second`.
     pub solution: &'static str,
     pub draws: u32,
     pub passed: u32,
-    /// The failed checks of the first draw that failed, and why.
+    /// The failed checks, and why they failed, of the first draw on which the solution failed.
     pub failure: Option<String>,
 }
 
-/// Runs the reference and the second solution on `draws` further draws. Empty if the tests draw no random numbers.
+/// Runs the reference and the second solution on `draws` further draws. Empty if the tests draw no
+/// random numbers.
 pub(super) async fn redraw(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,

@@ -1,4 +1,4 @@
-//! Rehearsal of one recipe for one seed: its certificate, and a run of every variation of its expert.
+//! Rehearses one recipe with one seed: makes its certificate, and runs every branch of its expert.
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
@@ -19,25 +19,26 @@ pub struct Rehearsal {
     /// What its trials cost.
     pub cost: ScreeningCost,
     pub expert_runs: Vec<ExpertRun>,
-    /// The correct solutions on other draws of the tests' random inputs.
+    /// The results of the correct solutions on other draws of the tests' random inputs.
     pub redrawn: Vec<Redrawn>,
     /// One sentence for each problem. Empty for a sound recipe.
     pub problems: Vec<String>,
 }
 
-/// What is rehearsed.
+/// Which parts of a rehearsal are done.
 #[derive(Debug)]
 pub enum Scope {
     /// Screening, further draws, and the expert.
     All,
-    /// These rows of the screening.
+    /// Only these rows of the screening.
     Rows(Only),
-    /// The expert.
+    /// Only the expert.
     Expert,
 }
 
-/// Screens the draft of `blueprint`, runs its correct solutions on `draws` further draws of the tests' random inputs, and every
-/// branch of its expert, as far as `scope` asks for it.
+/// Rehearses the draft of `blueprint`, as far as `scope` says. It is screened, its correct
+/// solutions run on `draws` further draws of the tests' random inputs, and every branch of its
+/// expert runs.
 pub async fn rehearse(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
@@ -63,12 +64,12 @@ pub async fn rehearse(
         }
         Scope::Rows(only) => some_rows(runner, assets, &hashed_draft, &hashed, rigor, only).await?,
         Scope::Expert => {
-            // The cheapest row; it builds the image that the expert acts in.
+            // The cheapest row that builds the image, which the expert needs.
             let only = Only::Rows(vec![(RowKind::Untouched, None)]);
             some_rows(runner, assets, &hashed_draft, &hashed, rigor, &only).await?
         }
     };
-    // A draft that does not build has no row of a reference.
+    // A draft whose image cannot be built has no reference row.
     let built = certificate.rows.iter().any(|row| row.kind == RowKind::Reference);
     let redrawn = redraw(runner, assets, &hashed_draft, if built { draws } else { 0 }).await?;
     let mut rehearsal = Rehearsal {

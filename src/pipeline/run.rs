@@ -27,10 +27,11 @@ use crate::sandbox::EngineError;
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
-/// The points of the plan. They are committed so that an audit knows what was requested.
+/// The planned blueprints. They are stored so that an audit knows what was requested.
 pub(super) const BLUEPRINT: Stage = Stage::given("blueprint");
 
-/// Consecutive units that may fail because no engine answers before the run stops. Each of them has been retried.
+/// The run stops after this many consecutive units that failed because no engine answered. Each of
+/// them was retried.
 const ENGINE_GONE_AFTER: u32 = 3;
 
 /// Units that wait for a model's replies at once. Endpoints have limits of their own.
@@ -41,7 +42,7 @@ const MODEL_UNITS: usize = 64;
 pub struct RunOptions {
     pub shard: Shard,
     pub unit: UnitOptions,
-    /// Trials at once.
+    /// Number of trials at once.
     pub slots: u32,
     pub export: ExportOptions,
 }
@@ -50,20 +51,20 @@ pub struct RunOptions {
 #[derive(Debug)]
 pub struct RunReport {
     pub planned: usize,
-    /// By blueprint index.
+    /// Finished units, by blueprint index.
     pub ended: Vec<Ended>,
-    /// Blueprints of which a model made no draft.
+    /// Blueprints without a draft, because a model gave up.
     pub unmade: Vec<(Blueprint, Unmade)>,
     /// Units without a result.
     pub faults: Vec<(Blueprint, Fault)>,
-    /// `None` when it was interrupted.
+    /// `None` if the run was interrupted.
     pub export: Option<ExportSummary>,
     pub interrupted: bool,
-    /// The engine stopped answering, so the run stopped.
+    /// Whether the run stopped because the engine does not answer.
     pub engine_gone: bool,
 }
 
-/// Runs `plan`. The same arguments continue an interrupted run.
+/// Runs `plan`. The same arguments resume an interrupted run.
 pub async fn run(
     assets: &PipelineAssets,
     store: &Store,
@@ -84,15 +85,17 @@ pub async fn run(
     let runner = TrialRunner { engine, store, slots: &slots, rank: 0, drain, watcher: Watcher::default() };
     let watch = Watch::default();
     let sampling = SamplingOrder::of(&blueprints);
-    // Units that wait for a model need no slot meanwhile.
+    // A unit that waits for a model needs no slot, so more units than slots may run.
     let waiting = sampling.len().min(MODEL_UNITS);
     let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter().copied())
         .map(|blueprint| {
-            // Tasks are finished in their order. Those behind use what the ones in front leave while they wait for a model.
+            // Tasks get slots in the order of the plan. A later task uses slots that the earlier
+            // ones leave free.
             let runner = TrialRunner { rank: blueprint.index, ..runner };
             one(runner, assets, blueprint, &sampling, options, &watch, events)
         })
-        // As many units as slots: while one unit waits for its last trial, the others use the free slots.
+        // There are as many units as slots: while one unit waits for its last trial, the others use
+        // the free slots.
         .buffer_unordered((options.slots as usize).max(waiting))
         .collect()
         .await;
@@ -155,7 +158,7 @@ async fn one<'a>(
     }
     match &result {
         Err(Fault::Engine(EngineError::Unreachable { .. })) => watch.engine_failed(runner.drain),
-        // Without a writable store nothing can be committed, so further trials are pointless.
+        // If the store cannot be written, no result can be kept. So no further trial begins.
         Err(Fault::Store(_)) => runner.drain.cancel(),
         Ok(_)
         | Err(
@@ -189,7 +192,8 @@ fn finish(
 ) -> Result<ExportSummary, PipelineError> {
     let ended: Vec<Key> = report.ended.iter().map(|ended| ended.key.clone()).collect();
     let units = current_units(store, &ended)?;
-    // Units of other shards whose `tasks/` did not come along, such as those of a merged store, and those of earlier runs.
+    // Publishes units that this run did not make and that may lack a directory, e.g. those of a
+    // merged store.
     for unit in units.iter().filter(|unit| !ended.contains(&unit.key)) {
         if let Some(gathered) = read_unit(store, &unit.key, &Judgements::default())? {
             publish_former(store, &gathered, &options.unit.publication)?;
@@ -204,7 +208,7 @@ fn finish(
     export_store(store, &options.export)
 }
 
-/// Rollouts of the folder that belong to no unit.
+/// The rollouts in the folder that belong to no unit.
 fn members(store: &Store) -> Result<Vec<Key>, StoreError> {
     let mut rollouts = Vec::new();
     for key in store.keys(MEMBER)? {
@@ -213,7 +217,7 @@ fn members(store: &Store) -> Result<Vec<Key>, StoreError> {
     Ok(rollouts)
 }
 
-/// Detects a lost engine, so that a run does not retry each of a thousand tasks.
+/// Detects that the engine is gone, so that a run does not retry each of a thousand tasks.
 #[derive(Default)]
 struct Watch {
     in_a_row: AtomicU32,
@@ -258,7 +262,7 @@ mod tests {
     use crate::store::RunDir;
     use crate::verify::VerifierLog;
 
-    /// Commits the records of a run of `blueprint`, with a certificate that needs no container.
+    /// Commits the records of a run of `blueprint`. Its certificate needs no container.
     fn ended(
         store: &Store,
         assets: &PipelineAssets,
@@ -297,8 +301,9 @@ mod tests {
         ended
     }
 
-    /// Publishes as a run of `blueprints` would; returns the indices in `index.json` and the certificates in `tasks/`, with whether each is
-    /// about the directory that it lies in.
+    /// Publishes as a run of `blueprints` would. Returns the indices in `index.json`, and the
+    /// certificates in `tasks/`. For each certificate it says whether it is about the directory
+    /// that it lies in.
     fn finished(
         out: &Path,
         blueprints: &[&Blueprint],
@@ -357,7 +362,8 @@ mod tests {
         Publication { verifier: DeclaredVerifier::Shared, ..Publication::default() }
     }
 
-    /// Tasks that a run did not make stay as their certificates know them, if it would write them in another form.
+    /// Tasks of earlier runs stay as their certificates describe them, even if this run would write
+    /// them in another form.
     #[test]
     fn a_smaller_run_of_another_form_leaves_the_other_tasks() {
         let plan = planned();
@@ -419,7 +425,7 @@ mod tests {
         };
         check(model(None), fixture::CHECKS, (1, 1, 1));
         check(model(None), fixture::CHECKS - 1, (1, 1, 0));
-        // Neither tells whether the task can be solved.
+        // Neither row tells whether the task can be solved.
         check(model(Some(AdversaryView::Blind)), fixture::CHECKS, (0, 0, 0));
         check(Actor::Oracle, fixture::CHECKS, (0, 0, 0));
     }
@@ -437,9 +443,9 @@ mod tests {
             assert_eq!(revoked.exists(), kept, "{tool}, {publication:?}");
         };
         check("a", &Publication::default(), true);
-        // Screened again.
+        // The task was screened again.
         check("b", &Publication::default(), true);
-        // Another directory, whose tests could be others as well.
+        // The mode is another one, so the tests could be others as well.
         check("b", &shared(), false);
     }
 
@@ -464,7 +470,8 @@ mod tests {
         check(&[two, four], "a", &[0, 1, 2, 3], vec!["a", "a", "a", "a"]);
         // A smaller `--count` discards nothing.
         check(&[one], "a", &[0, 1, 2, 3], vec!["a", "a", "a", "a"]);
-        // Another unit of the same task replaces the former, and stays when other shards run later.
+        // Another unit of the same task replaces the former one. It stays when other shards run
+        // later.
         check(&[one, two], "b", &[0, 1, 2, 3], vec!["b", "b", "a", "a"]);
         check(&[three], "a", &[0, 1, 2, 3], vec!["b", "b", "a", "a"]);
         // Derived files can be deleted.

@@ -2,16 +2,17 @@
 
 use crate::llm::CallError;
 
-/// Why work stopped early. If both happened, the budget counts: it is the cause, since it stops further work as an interruption does.
+/// Why work stopped early. A spent budget also interrupts the other work, so `OutOfBudget` is the
+/// greater one: the summary names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
     Interrupted,
-    /// A cap was reached, so no further request was sent.
+    /// A budget's cap was reached, so no further request was sent.
     OutOfBudget,
 }
 
 impl Stop {
-    /// The stop that a failed model call belongs to, or `None` if the call itself failed.
+    /// Why the whole command should stop after this error. `None` if only this call failed.
     pub(super) fn of(error: &CallError) -> Option<Self> {
         match error {
             CallError::Budget(_) => Some(Self::OutOfBudget),
@@ -32,7 +33,7 @@ impl Stop {
     }
 }
 
-/// Whether every other call would fail in the same way.
+/// Whether every other call would fail in the same way, e.g. because the budget is spent.
 pub(super) fn ends_everything(error: &CallError) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! One unit: a blueprint, from draft to committed rollouts.
+//! One unit: all work on a blueprint, from the draft to committed rollouts.
 
 use std::time::Instant;
 
@@ -24,23 +24,23 @@ use crate::screen::{Extent, Material, Only, SCREEN, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, RowName, TrialRunner, TrialStep, Watcher};
 
-/// The tasks that authors wrote.
+/// A task that an author wrote.
 pub const DRAFT: Stage = Stage::computed("draft");
-/// The commit of a whole unit; readers find all its records by it.
+/// The record that completes a unit. Readers find all other records of the unit through it.
 pub const UNIT: Stage = Stage::given("unit");
 
-/// Result of a blueprint.
+/// The result of a blueprint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitRecord {
     pub blueprint: Blueprint,
     pub draft: Key,
     pub certificate: Key,
-    /// Ordered by attempt; empty for a rejected draft.
+    /// Rollouts ordered by attempt. Empty for a rejected draft.
     pub rollouts: Vec<Key>,
 }
 
-/// The result of a unit, for the summary.
+/// A finished unit, for the summary.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub key: Key,
@@ -50,11 +50,11 @@ pub struct Ended {
     pub cost: ScreeningCost,
     /// Outcomes of the rollouts, ordered by attempt.
     pub outcomes: Vec<Outcome>,
-    /// Attempts that have no rollout because the recipe's script is wrong, with the reason.
+    /// Attempts without a rollout because the recipe's script is wrong, with the reason.
     pub script_faults: Vec<(u32, ScriptError)>,
 }
 
-/// A draft with its directory and digests, for screening and rollouts.
+/// A draft with its directory and digests, ready for screening and rollouts.
 #[derive(Debug)]
 pub struct HashedDraft {
     pub draft: Draft,
@@ -68,13 +68,13 @@ pub struct HashedDraft {
 pub struct UnitOptions {
     /// Rollouts of each certified task.
     pub attempts: u32,
-    /// The scaffolds of the rollouts.
+    /// The scaffolds of the rollouts, and how often each is drawn.
     pub scaffolds: ScaffoldMix,
     /// How thoroughly the verifier is tested.
     pub rigor: Rigor,
-    /// Writes the tasks of blueprints without a recipe.
+    /// The models that write tasks of blueprints without a recipe.
     pub model: Option<ModelAuthor>,
-    /// How tasks are written for other harnesses.
+    /// How task directories are written for other harnesses.
     pub publication: Publication,
 }
 
@@ -115,11 +115,12 @@ pub fn hash_draft(
 pub enum UnitEnd {
     /// Its unit is committed.
     Ended(Box<Ended>),
-    /// No draft came of it.
+    /// A model gave up, so there is no draft.
     Unmade(Unmade),
 }
 
-/// Runs one blueprint until its unit is committed. Units that a model writes must be begun in the order of the plan.
+/// Runs one blueprint until its unit is committed. Callers must begin units that a model writes in
+/// the order of the plan.
 pub async fn unit(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
@@ -154,7 +155,7 @@ pub async fn unit(
     let attempted = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
-            // A task that a model wrote has no scripted expert; `rollout` runs others on it.
+            // A model's task has no scripted expert. The command `rollout` runs agents on it.
             let attempts = if draft.expert.steps.is_empty() { 0 } else { options.attempts };
             let runs = (0..attempts).map(|attempt| {
                 let (hashed, certificate, task) = (&hashed, &certificate, &task);
@@ -204,11 +205,11 @@ pub async fn unit(
     Ok(UnitEnd::Ended(Box::new(Ended { key, record, certificate, cost, outcomes, script_faults })))
 }
 
-/// What a certificate is based on.
+/// Everything but the draft that a certificate depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Thoroughness<'a> {
     pub rigor: Rigor,
-    /// Blind solvers, if there are any.
+    /// Blind solvers, if they are asked for.
     pub blind: Option<Blind<'a>>,
 }
 
@@ -253,7 +254,7 @@ pub async fn certify(
             if let Some(model) = blind {
                 add_blind_rows(runner, assets, model, &PreparedTask::ours(hashed), &mut certificate).await?;
             }
-            // The digest is of the directory as it is published.
+            // The digest covers the directory as it is published.
             let mut directory = hashed_draft.directory.clone();
             add_classes(&mut directory, &certificate.checks);
             certificate.task_digest = task_digest(&directory);

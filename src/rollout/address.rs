@@ -1,4 +1,4 @@
-//! Where an attempt is stored, and what its calls are named.
+//! Names an attempt in the store, and its calls.
 
 use serde_json::{Map, Value, json};
 
@@ -25,9 +25,8 @@ pub(super) fn address(
     Ok(key(ROLLOUT, &Value::from(input))?)
 }
 
-/// What influences the attempts of an agent besides the task, by name.
-///
-/// Fails if no model has the agent's role.
+/// What influences an agent's attempts besides the task: names and values. Fails if no model has
+/// the agent's role.
 pub fn influences(
     models: &Models,
     texts: &Texts,
@@ -54,7 +53,8 @@ pub fn influences(
     Ok(input)
 }
 
-/// What influences only some attempts. Where it does not, the key is that of earlier versions.
+/// Influences of only some attempts, e.g. of those of an arm. Other attempts have no entry for
+/// them.
 fn optional(models: &Models, agent_config: &AgentConfig) -> Map<String, Value> {
     let mut input = Map::new();
     let (planned, guided) = match agent_config.actor.arm {
@@ -64,7 +64,7 @@ fn optional(models: &Models, agent_config: &AgentConfig) -> Map<String, Value> {
         Arm::PlanInteractive => (Some(ModelRole::Planner), Some(ModelRole::Mentor)),
     };
     for role in planned.into_iter().chain(guided) {
-        // A role that has no model fails when it is called.
+        // A role without a model is reported when it is called.
         let settings = models.settings(role).ok().map(|(settings, _)| settings);
         input.insert(role.to_string(), json!(settings));
     }
@@ -77,7 +77,8 @@ fn optional(models: &Models, agent_config: &AgentConfig) -> Map<String, Value> {
     input
 }
 
-/// The unit of an attempt's call sites. It contains no hash, so that a recording can still be used after a prompt has changed.
+/// The unit in the call sites of an attempt. It contains no hash, so that a recording can still be
+/// used after a prompt has changed.
 pub(super) fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -> String {
     let ModelActor { arm, adversary, .. } = &agent_config.actor;
     let arm = match adversary {
@@ -153,7 +154,7 @@ max_tokens = 64
         influences(&models, &Texts::load(assets, forensics).unwrap(), &agent_config).unwrap()
     }
 
-    /// An attempt is made again exactly when something that influences it has changed.
+    /// An attempt is made again if something that influences it has changed, and only then.
     #[test]
     fn keys_hold_what_influences_an_attempt() {
         let plain = Assets::embedded();

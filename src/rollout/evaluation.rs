@@ -13,7 +13,7 @@ use crate::verify::{
 
 use super::record::RolloutError;
 
-/// The evaluation of solvers at one task.
+/// Evaluates solvers at one task.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluation<'a> {
     pub runner: &'a TrialRunner<'a>,
@@ -21,7 +21,8 @@ pub struct Evaluation<'a> {
     pub slot: Slot,
 }
 
-/// Who holds the trial slot while a verdict is made. Agents wait for models most of the time; judging uses the processor.
+/// Who holds the trial slot while an episode is judged. Judging uses the processor, but agents wait
+/// for models most of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The caller holds a slot for the whole rollout.
@@ -30,7 +31,7 @@ pub enum Slot {
     ForJudging,
 }
 
-/// A finished episode and its verdict.
+/// A finished episode with its verdict.
 #[derive(Debug)]
 pub struct Evaluated {
     pub ended: Ended,
@@ -44,7 +45,7 @@ pub struct Evaluated {
 /// Where a round begins, and what is kept of its end.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundPlan<'a> {
-    /// The state that another round or a fork left; `None` for the task's own image.
+    /// The state that another round or a fork left. `None` for the task's own image.
     pub state: Option<&'a Image>,
     pub keep: Keep,
 }
@@ -56,12 +57,12 @@ impl RoundPlan<'_> {
 
 impl Evaluation<'_> {
     /// Runs `solve` in a fresh container and judges the result. `solve` receives the number of the
-    /// task's step (0 for a task of one step), the sandbox and the image's environment.
+    /// task's step (0 for a task of one step), the sandbox, the image's environment, and whom to
+    /// blame for a loss without evidence.
     ///
     /// If the infrastructure fails during an episode or its verification, both run again in fresh
-    /// containers ([`settled`]). `solve` is then called again, with whom it must blame for a loss
-    /// without evidence. `opens` opens in a fresh container what an episode opens first,
-    /// e.g. a terminal: a control has to do the same.
+    /// containers ([`settled`]). `opens` opens in a fresh container what an episode opens first,
+    /// e.g. a terminal. The control does the same, so that it fails too if that is the cause.
     pub async fn run(
         &self,
         plan: RoundPlan<'_>,
@@ -69,7 +70,8 @@ impl Evaluation<'_> {
         opens: impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Result<Evaluated, RolloutError> {
         let Self { runner, target, .. } = *self;
-        // A busy host explains one time limit. Otherwise a solver could keep its loss open for ever.
+        // A busy host explains only one time limit. Otherwise a solver could keep its loss open for
+        // ever.
         let excused = AtomicBool::new(false);
         settled(
             runner.retries(),
@@ -86,7 +88,7 @@ impl Evaluation<'_> {
             },
             async |error| {
                 if is_without_runner(error) {
-                    // The control of no work is the task's own solution.
+                    // The control of a trial without work is the task's own solution.
                     return runner.control(target, Act::Nothing).await;
                 }
                 if let Err(error) = self.open_once(&opens).await {
@@ -99,7 +101,7 @@ impl Evaluation<'_> {
         .await
     }
 
-    /// Opens what an episode opens first, in a container in which one could begin.
+    /// Opens in a fresh container what an episode opens first.
     async fn open_once(
         &self,
         opens: &impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
@@ -138,7 +140,7 @@ impl Evaluation<'_> {
             if step > 0
                 && let Err(lost) = prepared(&context, target, step, &sandbox).await
             {
-                // The solver acted in the container: what it left can be the reason.
+                // The solver acted in the container, so its changes can be the reason.
                 judged.add(Judged::lost(lost));
                 break;
             }
@@ -152,7 +154,7 @@ impl Evaluation<'_> {
             if target.judging() != Judging::Shared {
                 slot.end_processes(&sandbox).await;
             }
-            // An episode that waits for a model holds no slot.
+            // The slot is taken only now. An episode that waits for a model holds none.
             let _slot = slot.take(runner).await;
             match judged.add(target.judge(&context, step, sandbox, plan.keep).await) {
                 Some(next) => sandbox = next,
@@ -167,8 +169,8 @@ impl Evaluation<'_> {
     }
 }
 
-/// A solver's container in which its first step can begin, in `state` if that is given: the
-/// preparation was done there.
+/// A solver's container in which its first step can begin. If `state` is given, the preparation was
+/// done there already.
 async fn begun(
     context: &TrialContext<'_>,
     target: &dyn Target,
@@ -180,8 +182,8 @@ async fn begun(
     Ok(sandbox)
 }
 
-/// An error if no image can hold the state of the task's containers, for a further round or a fork:
-/// better now than after an episode.
+/// Fails if no image can hold the state of the task's containers. A further round or a fork needs
+/// one, so this is checked before an episode.
 pub(super) async fn check_kept(runner: &TrialRunner<'_>, target: &dyn Target) -> Result<(), TrialError> {
     let images = target.images(runner, Condition::Ordinary).await?;
     Ok(runner.engine.get().await?.image_config(&images.solver).await?.check_kept()?)
@@ -200,18 +202,20 @@ pub(super) async fn fresh(
 }
 
 impl Slot {
-    /// Ends the solver's processes before the wait for a slot: jobs that change files meanwhile would make the verdict depend on how long it waits.
-    /// In the shared mode of other makers' tasks the tests may need these processes, and they live on.
+    /// Ends the solver's processes before the wait for a slot. Otherwise they could change files
+    /// while it waits, and the verdict would depend on the length of the wait. In the shared mode
+    /// of other makers' tasks they live on, because the tests may need them.
     async fn end_processes(self, sandbox: &Sandbox) {
         if self == Self::ForJudging
             && let Err(error) = sandbox.end_processes().await
         {
-            // Judging ends them too, and finds out what is wrong.
+            // Judging ends them too, and reports the cause.
             tracing::debug!(%error, "the solver's processes could not be ended before the wait for a slot");
         }
     }
 
-    /// An interrupted run gives out no more slots, and judges its finished episodes without.
+    /// Waits for a slot, if the caller holds none. `None` also in an interrupted run: it gives out
+    /// no slots, and judges its finished episodes without them.
     async fn take(self, runner: &TrialRunner<'_>) -> Option<SlotPermit> {
         match self {
             Self::Held => None,
@@ -221,8 +225,9 @@ impl Slot {
 }
 
 impl Evaluated {
-    /// The result of an episode that cannot begin in the state that the solver left, although a pristine container begins at the same time. Until
-    /// that has been confirmed beside a control, it is a loss without evidence.
+    /// The result of an episode that cannot begin in the state that the solver left, although a
+    /// pristine container begins at the same time. It is a loss without evidence, until a control
+    /// confirms that the solver is at fault.
     fn not_started(why: &str, assume: Assume, engine: &'static str) -> Result<Self, RolloutError> {
         let message = format!("the state that the solver left cannot be started: {why}");
         match assume {
@@ -237,7 +242,7 @@ impl Evaluated {
         }
     }
 
-    /// `log` is of the steps before.
+    /// `log` is the log of the earlier steps.
     fn unjudged(ended: Ended, verdict: Verdict, mut log: VerifierLog, engine: &'static str) -> Self {
         log.output.push_str(&ended.cause);
         Self { ended, verdict, log, kept: None, engine }
@@ -249,13 +254,14 @@ fn is_without_runner(error: &RolloutError) -> bool {
     matches!(error, RolloutError::Trial(TrialError::NoVerdict(NoVerdict::NoRunner { .. })))
 }
 
-/// Whether the files in an image can be the reason why no container of it starts: a file in place of a folder that the engine needs, for example.
-/// An engine in trouble can give the same answers.
+/// Whether files in an image can be the reason why none of its containers starts, e.g. a file in
+/// place of a folder that the engine needs. An engine in trouble can give the same errors.
 fn may_be_of_files(error: &EngineError) -> bool {
     matches!(error, EngineError::NotStarted { .. } | EngineError::Guest { .. } | EngineError::Refused { .. })
 }
 
-/// The same of an error before an episode began in such an image. The user whom its task declares can be missing too.
+/// Whether the solver's state can be the reason why an episode does not begin in it: its files, or
+/// a missing user.
 fn may_be_of_state(error: &NoVerdict) -> bool {
     match error {
         NoVerdict::Engine(error) => may_be_of_files(error) || matches!(error, EngineError::NoSuchUser { .. }),
@@ -267,11 +273,12 @@ fn may_be_of_state(error: &NoVerdict) -> bool {
     }
 }
 
-/// Decides about an episode whose recorded turns have other effects now.
+/// Decides about an episode whose recorded turns had other effects when they were executed again.
 ///
-/// If they were executed again because of a loss for which the solver is to blame, that loss
-/// decides. Otherwise a command with another effect each time, e.g. `date`, would hide the loss.
-/// One difference decides nothing: a command met a time limit only once, and the host is busy.
+/// If they were executed again because of a loss, and the solver is to blame for it, that loss
+/// decides. Otherwise a solver could hide the loss behind a command with another effect each time,
+/// e.g. `date`. One difference decides nothing: only one of the two runs met a time limit, and the
+/// host is busy.
 async fn of_divergence(
     ended: Ended,
     assume: Assume,
@@ -286,8 +293,8 @@ async fn of_divergence(
     }
 }
 
-/// The end of a task of several judged steps: the end of the last step reached, except that a
-/// timed-out step decides for the task.
+/// The end of a task of several judged steps. A step that timed out decides. Otherwise the last
+/// step that was reached does.
 fn of_all(mut steps: Vec<Ended>) -> Ended {
     let last = steps.len().saturating_sub(1);
     let telling = steps.iter().position(|ended| ended.end == End::TimedOut).unwrap_or(last);
@@ -297,7 +304,7 @@ fn of_all(mut steps: Vec<Ended>) -> Ended {
     Ended::by(End::Submitted)
 }
 
-/// The verdict of an episode that leaves no state to judge, or none of the agent's making.
+/// The verdict of an episode without a judgeable state: it was lost, or its replay differed.
 fn without_judging(ended: &Ended) -> Option<Verdict> {
     match ended.end {
         End::SandboxLost => Some(Verdict::without_checks(Outcome::Fail, SANDBOX_LOST)),
@@ -315,7 +322,7 @@ fn without_judging(ended: &Ended) -> Option<Verdict> {
     }
 }
 
-/// A verdict, adjusted by how the episode ended.
+/// The verdict, adjusted to the end of the episode.
 fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
     match ended.end {
         End::TimedOut => match verdict.outcome {
@@ -336,7 +343,7 @@ fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
                 ended.end.as_str().clone_into(&mut verdict.cause);
             }
         }
-        // `without_judging` decides two of them; the others say nothing about a verdict.
+        // `without_judging` decides two of these. The others do not change a verdict.
         End::Submitted | End::SandboxLost | End::ResumeDiverged | End::Imported => {}
     }
     verdict
@@ -381,7 +388,7 @@ mod tests {
         let solver = Assume::SolverAtFault;
         check(End::ResumeDiverged, true, solver, false, Some(End::SandboxLost));
         check(End::ResumeDiverged, true, solver, true, None);
-        // E.g. `date`: no load explains it.
+        // E.g. `date`. No load explains its difference.
         check(End::ResumeDiverged, false, solver, true, Some(End::SandboxLost));
         check(End::ResumeDiverged, true, Assume::Nothing, true, Some(End::ResumeDiverged));
         check(End::ResumeDiverged, true, Assume::TaskAtFault, false, Some(End::ResumeDiverged));

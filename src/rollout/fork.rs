@@ -1,4 +1,4 @@
-//! Forks: several attempts that begin in a state of another rollout.
+//! Forks: attempts that begin in the state of another rollout.
 
 use super::attempt::{AgentConfig, PreparedTask};
 use super::evaluation::{check_kept, fresh};
@@ -11,7 +11,7 @@ use crate::model::{Assume, End, ForkPoint, Key};
 use crate::sandbox::{EngineError, Image};
 use crate::verify::{TrialError, TrialRunner};
 
-/// A state from which several attempts begin, and the conversation that produced it.
+/// A state from which attempts begin, and the conversation that led to it.
 #[derive(Clone, Debug)]
 pub struct Fork {
     pub point: ForkPoint,
@@ -19,8 +19,8 @@ pub struct Fork {
     pub state: Image,
 }
 
-/// The state that a rollout had after its first `turns` turns, made by executing them again. All attempts of a fork begin with exactly
-/// the same files.
+/// The state of a rollout after its first `turns` turns. It is made by executing them again. All
+/// attempts of a fork begin with exactly the same files.
 pub async fn fork(
     runner: &TrialRunner<'_>,
     prepared: &PreparedTask<'_>,
@@ -51,7 +51,7 @@ pub async fn fork(
     };
     check_kept(runner, prepared.target).await?;
     let (sandbox, env) = fresh(runner, prepared.target).await?;
-    // No further turn: the turn limit is reached once the recorded turns have been executed again.
+    // The limit is 0 turns: the episode ends when the recorded turns have been executed again.
     let limits = StepLimits { turns: 0, ..agent_config.limits };
     let ended = {
         let episode = EpisodeContext {
@@ -86,7 +86,7 @@ pub async fn fork(
     Ok(Fork { point: ForkPoint { parent: rollout_id(parent), turns }, conversation, state })
 }
 
-/// The policy of episodes that end before any message is requested.
+/// The policy of an episode that ends before it requests a message.
 struct NoFurtherTurns;
 
 impl Policy for NoFurtherTurns {

@@ -1,4 +1,4 @@
-//! Rollouts: trials in which an agent works on the task.
+//! Rollouts: attempts of an agent at a task, with their verdicts.
 
 mod address;
 mod attempt;

@@ -1,4 +1,4 @@
-//! Rollouts without an agent.
+//! Rollouts without an agent, as baselines.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::model::{Actor, End, FileTree, Key, Outcome, TrajectoryRecord};
 use crate::store::key;
 use crate::verify::{Act, Condition, TrialRunner};
 
-/// A rollout of the task's own solution, or of no solver: baselines for agents.
+/// A rollout of the task's own solution, or of no solver.
 pub async fn reference(
     runner: &TrialRunner<'_>,
     prepared: &PreparedTask<'_>,

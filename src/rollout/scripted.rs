@@ -17,14 +17,15 @@ use crate::sandbox::{Engine, Sandbox};
 use crate::store::key;
 use crate::verify::{HashedTask, TrialError, TrialRunner, with_lost_time};
 
-/// Where scripted experts act: the loaded scaffolds, and how often each is drawn.
+/// The loaded scaffolds of scripted experts, and how often each is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptedConfig<'a> {
     pub scaffolds: &'a ScriptedScaffolds,
     pub mix: &'a ScaffoldMix,
 }
 
-/// Runs attempt number `attempt` of the scripted expert at a certified task, unless it is committed already.
+/// Runs attempt number `attempt` of the scripted expert at a certified task, unless it is committed
+/// already.
 pub async fn rollout(
     runner: &TrialRunner<'_>,
     config: ScriptedConfig<'_>,
@@ -59,7 +60,7 @@ pub async fn rollout(
     let _slot = runner.slot().await?;
     let scaffold = config.scaffolds.of(drawn.format);
     let agent = ScriptedAgent::new(&draft.expert, &drawn.plan, drawn.format);
-    // Its evaluation is settled, so failures of the infrastructure have been retried.
+    // The evaluation is settled, i.e. failures of the infrastructure have been retried.
     let finished = run_scripted_episode(runner, scaffold, hashed, agent).await?;
     let FinishedEpisode { conversation, evaluated, log } = finished;
     let record = TrajectoryRecord {
@@ -93,7 +94,7 @@ pub struct FinishedEpisode {
     pub log: RolloutLog,
 }
 
-/// Runs `agent` in a fresh container, and judges and commits nothing.
+/// Runs `agent` in a fresh container. Judges and commits nothing.
 pub async fn run_script(
     runner: &TrialRunner<'_>,
     scaffold: &dyn Scaffold,
@@ -126,7 +127,8 @@ fn protocol<'a>(
     }
 }
 
-/// Runs `agent` in `sandbox` from the beginning of its script: it sends the same messages in every container.
+/// Runs `agent` in `sandbox` from the beginning of its script. It sends the same messages in every
+/// container.
 async fn episode(
     protocol: &dyn Protocol,
     task: &Task,

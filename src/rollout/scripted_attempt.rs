@@ -1,4 +1,4 @@
-//! What each attempt of a scripted expert does.
+//! Draws what each attempt of a scripted expert does.
 
 use crate::agent::{MessageFormat, Plan, ScaffoldMix, ScriptError, losing, passing};
 use crate::model::{Actor, ExpertScript, ScriptedFailure, Seed};
@@ -13,9 +13,10 @@ pub(super) struct ScriptedAttempt {
     pub(super) shared: Option<usize>,
 }
 
-/// The attempt with this number. Attempts come in pairs: an even one means to pass, and the odd one after it follows the same
-/// plan up to a decision and loses. Strategies take turns. A pure function of script, seed, mix and attempt, so a larger number of attempts never
-/// changes the earlier ones.
+/// Draws the attempt with this number. Attempts come in pairs. The even one follows a passing plan.
+/// The odd one after it follows the same plan up to a decision, and then loses. Strategies take
+/// turns. The result depends only on script, seed, mix and number, so a larger number of attempts
+/// never changes earlier ones.
 pub(super) fn scripted_attempt(
     script: &ExpertScript,
     seed: Seed,
@@ -25,7 +26,8 @@ pub(super) fn scripted_attempt(
     let pair = attempt / 2;
     let named = pair.to_string();
     let derived = |what: &str| seed.derive(&[what, &named]);
-    // Tasks of one recipe begin with different strategies, so a run with few attempts has them all.
+    // Tasks of one recipe begin with different strategies. So even a run with few attempts has all
+    // strategies.
     let first = usize::try_from(seed.derive(&["strategy"]).0 % u64::from(u16::MAX)).unwrap_or(0);
     let chosen = (first + pair as usize) % script.strategies.len().max(1);
     let strategy = script.strategies.get(chosen).ok_or(ScriptError::Nothing)?;

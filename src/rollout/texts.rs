@@ -1,10 +1,10 @@
-//! The texts and patterns that all rollouts of a campaign share, whatever their scaffold.
+//! Texts and patterns that all rollouts of a campaign share, whatever their scaffold.
 
 use super::forensics::Forensics;
 use crate::agent::{ArmTexts, PlainSummary, PromptsError};
 use crate::assets::Assets;
 
-/// The texts of all arms and of summaries, and the patterns of forensics.
+/// The texts of all arms and of summaries, and the patterns that find exploits.
 #[derive(Clone, Debug)]
 pub struct Texts {
     pub(super) arms: ArmTexts,

@@ -1,4 +1,5 @@
-//! The turns of an unfinished rollout, recorded one by one: no paid reply and no observation is lost.
+//! Records the turns of an unfinished rollout one by one, so that no paid reply and no observation
+//! is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,7 +20,7 @@ const SCREEN: Stage = Stage::computed("screen");
 /// The end of a round of a rollout.
 const ROUND: Stage = Stage::computed("round");
 
-/// Observations at the end of a round. Written to `observed/`.
+/// Observations at the end of a round. They are written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RoundSeen {
@@ -33,7 +34,7 @@ pub(super) struct RoundSeen {
 pub(super) struct StoredTurnLog {
     store: Store,
     rollout: Key,
-    /// The step of its task, from 0.
+    /// The step of the task, from 0.
     part: usize,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct StoredTurnLog {
 #[serde(deny_unknown_fields)]
 struct Begun {
     at_ms: u64,
-    /// An observation, since it holds the terminal's first screen.
+    /// It is an observation, since it holds the terminal's first screen.
     opening: Opening,
 }
 
@@ -51,7 +52,8 @@ impl StoredTurnLog {
         Self { store: store.clone(), rollout: rollout.clone(), part }
     }
 
-    /// The recorded conversation, the completed rounds, and when it began. `parent` is the conversation that a fork begins with.
+    /// The recorded conversation, the completed rounds, and the start time. `parent` is the
+    /// conversation that a fork begins with.
     pub(super) fn load(
         &self,
         parent: Option<&Conversation>,
@@ -137,7 +139,8 @@ impl StoredTurnLog {
     }
 }
 
-/// Propagates a panic of the writer. A write is cancelled only when the program ends; the next start repeats the turn.
+/// Propagates a panic of the writer. A write is cancelled only when the program ends. The next
+/// start repeats the turn.
 fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Result<(), StoreError> {
     match ended {
         Ok(written) => written,

@@ -1,4 +1,4 @@
-//! Scripts that try to pass without the work.
+//! The stage that writes attacks: scripts that try to pass without doing the work.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,12 +15,12 @@ use crate::authoring::working::{ENTRY, Working, Wrong};
 use crate::llm::ModelRole;
 use crate::model::{FileTree, RelPath, WrongSolution};
 
-/// The line of an attack that names the words it violates.
+/// The line in an attack that names the words it violates.
 const VIOLATES: &str = "# violates:";
-/// Attacks of one reply that are executed.
+/// Number of attacks in one reply that are executed.
 const MAX: usize = 6;
-/// Lines of code of one attack. In a longer one players hid a flaw in a whole solution, of which
-/// there is always another that finite checks miss; LiteCoder's attacks are shortcuts.
+/// Lines of code of one attack. Longer scripts were whole solutions with a hidden flaw. Finite
+/// checks always miss some of those. LiteCoder's attacks are shortcuts.
 const MAX_LINES: usize = 30;
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl AuthorStage for Attacks {
     }
 }
 
-/// The scripts, by name. Their authors are told the words that each says it violates.
+/// The scripts of a reply, by name. The author of the checks is told which words each one violates.
 fn attacks(files: &FileTree) -> Result<Vec<Wrong>, String> {
     let mut attacks = Vec::new();
     for (number, (path, file)) in (1..=MAX).zip(files.iter()) {
@@ -85,8 +85,8 @@ fn attacks(files: &FileTree) -> Result<Vec<Wrong>, String> {
     Ok(attacks)
 }
 
-/// Asks the author of the checks about attacks that pass them for the first time, and then the
-/// author of those that pass again.
+/// The first time that attacks pass, the author of the checks is asked about them. The second time,
+/// their own author is asked.
 fn unstopped(survivors: &mut BTreeSet<String>, passing: &[Wrong]) -> Option<Found> {
     let (new, again): (Vec<&Wrong>, Vec<&Wrong>) =
         passing.iter().partition(|attack| !survivors.contains(&attack.identity));
@@ -114,10 +114,10 @@ fn unstopped(survivors: &mut BTreeSet<String>, passing: &[Wrong]) -> Option<Foun
     Found::of(&Checks, problems)
 }
 
-/// `script` without long runs of lines that `shown` has: attacks on one task share most of their
+/// `script` without long runs of lines that `shown` has. Attacks on one task share most of their
 /// text.
 fn without_repeated(script: &str, shown: &BTreeSet<String>) -> String {
-    /// A shorter run says where the other lines belong.
+    /// Shorter runs stay, because they show where the other lines belong.
     const LONG: usize = 4;
     let mut text = String::new();
     let lines: Vec<_> = script.lines().collect();

@@ -1,4 +1,4 @@
-//! Blind solvers: agents that see only the instruction and the machine.
+//! The stage of blind solvers: agents that see only the instruction and the machine.
 
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 
@@ -12,19 +12,19 @@ use crate::model::{Act, Outcome, TrajectoryRecord};
 use crate::rollout::{AgentConfig, PreparedTask, RolloutLog, Texts, attempt, read_record};
 use crate::verify::{Act as Trial, Condition, TrialRunner};
 
-/// Attempts that may be lost through nobody's fault, and are made up for.
+/// Number of attempts that may end through nobody's fault. Each is made up for by another attempt.
 const SPARE: u32 = 3;
 
-/// The solvers of a run.
+/// The blind solvers of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct BlindSolvers<'a> {
     pub texts: &'a Texts,
     pub agent: &'a AgentConfig,
-    /// Attempts; one has to pass.
+    /// Number of attempts. One of them has to pass.
     pub attempts: u32,
 }
 
-/// The stage in which solvers confirm a draft.
+/// The name of the stage in which solvers confirm a draft.
 pub const BLIND: &str = "blind";
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl AuthorStage for Blind {
     }
 }
 
-/// Attempts up to the first that passes.
+/// Makes attempts until one passes.
 pub async fn blind_attempts(
     runner: &TrialRunner<'_>,
     models: &Models,
@@ -76,8 +76,8 @@ pub async fn blind_attempts(
     Ok(attempts)
 }
 
-/// Lets solvers try the instruction and the machine. A passing one's commands become the second
-/// solution, if they pass as a script.
+/// Lets solvers try the draft. The commands of a solver that passes become the second solution, if
+/// they also pass as a script.
 async fn solved(examination: &mut Examination<'_>) -> Examined {
     let Examination { context, edition, .. } = *examination;
     let Some(blind) = context.blind else { return Ok(None) };
@@ -109,7 +109,8 @@ async fn solved(examination: &mut Examination<'_>) -> Examined {
         Fault::Checks => found(&Checks, "somebody who saw only the instruction"),
         Fault::Instruction => found(&Instruction, "somebody who saw only this text"),
         Fault::Environment => found(&Environment, "somebody who saw only the instruction"),
-        // An honest failure: the task may be right and too hard, which is not confirmed.
+        // The solver is at fault. The task may be right and merely too hard, so it is not
+        // confirmed.
         Fault::Solution => found(&Blind, "every blind solver"),
     }))
 }

@@ -1,4 +1,4 @@
-//! The tests, by somebody who sees no solution.
+//! The stage that writes the tests. Its model sees no solution.
 
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use minijinja::context;
@@ -38,7 +38,7 @@ impl AuthorStage for Checks {
     fn prompt(&self, context: &PromptContext<'_>, working: &Working) -> Option<Prompt> {
         let (instruction, files) = (&working.instruction, working.machine_text());
         let subject = context.kit.subject_interface();
-        // A seed per task, so that inputs differ between tasks.
+        // Each task has its own seed, so inputs differ between tasks.
         let seed = context.blueprint.seed.derive(&["checks"]).0 % 1_000_000;
         Some(Prompt { system: context! { subject, seed }, task: context! { instruction, files } })
     }

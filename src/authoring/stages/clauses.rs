@@ -1,5 +1,5 @@
-//! What each sentence of the instruction demands, and solutions that violate it, by somebody who
-//! sees no tests.
+//! The stage that writes clauses: what each sentence of the instruction demands, and solutions that
+//! violate it. Its model sees no tests.
 
 use futures_util::future::{FutureExt as _, LocalBoxFuture, ready};
 use minijinja::context;
@@ -12,7 +12,7 @@ use crate::authoring::{PromptContext, quotes};
 use crate::llm::ModelRole;
 use crate::model::{self, ClauseError};
 
-/// The file of a reply.
+/// The file in a reply.
 const FILE: &str = "clauses.toml";
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl AuthorStage for Clauses {
 
     fn accept(&self, reply: &str, working: &mut Working, _: &StageCounts) -> Result<(), String> {
         let written = clauses_in(reply)?;
-        // A judge says which mutants are equivalent, not the author of the clauses.
+        // A judge decides which mutants are equivalent. The author of the clauses cannot.
         let equivalent = std::mem::take(&mut working.clauses.equivalent);
         working.clauses = model::Clauses { equivalent, ..written };
         Ok(())
@@ -46,7 +46,7 @@ impl AuthorStage for Clauses {
     }
 }
 
-/// Contradictions between the clauses, the instruction and the solution. Checks are not their
+/// Finds contradictions between the clauses, the instruction and the solution. Checks are another
 /// author's concern.
 fn examined(draft: &mut Examination<'_>) -> Examined {
     let task = draft.working.task(draft.context)?;
@@ -59,7 +59,7 @@ fn examined(draft: &mut Examination<'_>) -> Examined {
     Ok(Found::of(&Clauses, problems.iter().map(ToString::to_string).collect()))
 }
 
-/// The clauses as a model writes it: without checks, which it does not see.
+/// The clauses in a reply. They name no checks, because the model does not see any.
 pub(in crate::authoring) fn clauses_in(reply: &str) -> Result<model::Clauses, String> {
     let files = files_in(reply)?;
     let text = files.text(FILE).ok_or_else(|| format!("there is no `{FILE}`"))?;

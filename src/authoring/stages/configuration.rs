@@ -1,4 +1,4 @@
-//! How long a solver may work, and how much each check weighs, as a model sets them.
+//! The stage in which a model sets a solver's time limit and the weights of checks.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use crate::authoring::working::Working;
 use crate::llm::ModelRole;
 use crate::model::CheckId;
 
-/// Minutes of a solver. LiteCoder's and Terminal-Bench's tasks lie between them.
+/// Accepted time limits in minutes. LiteCoder's and Terminal-Bench's tasks have limits in this
+/// range.
 const MINUTES: std::ops::RangeInclusive<u32> = 5..=60;
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=5;
 
@@ -41,7 +42,7 @@ impl AuthorStage for Configuration {
     }
 }
 
-/// What the configuration stage sets; by default what the domain says.
+/// What the stage sets. The default values are the domain's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::authoring) struct Configured {
@@ -51,7 +52,7 @@ pub(in crate::authoring) struct Configured {
 }
 
 impl Configured {
-    /// Reads a reply. The error is told to the model.
+    /// Reads a reply. The model is told the error.
     fn parse(reply: &str, checks: &[CheckId]) -> Result<Self, String> {
         let object = reply.find('{').zip(reply.rfind('}')).and_then(|(from, to)| reply.get(from..=to));
         let object = object.ok_or("it has no JSON object")?;

@@ -1,4 +1,5 @@
-//! The starting state: files below `/app`, and a script that makes what is no plain file.
+//! The stage that writes the machine: files below `/app`, and a script for everything that is no
+//! plain file.
 
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use minijinja::context;
@@ -66,7 +67,7 @@ impl AuthorStage for Environment {
     }
 }
 
-/// Builds the machine, and reads what `setup.sh` made of it. A problem is told to its author.
+/// Builds the machine, and reads the files that `setup.sh` made. Returns a problem for its author.
 async fn built(draft: &mut Examination<'_>) -> Result<Option<String>, StageError> {
     let context = draft.context;
     let task = draft.working.task(context)?;
@@ -83,7 +84,8 @@ async fn built(draft: &mut Examination<'_>) -> Result<Option<String>, StageError
     Ok(None)
 }
 
-/// The problem of a file that Harbor does not package, because its name is a left-over's.
+/// The problem of files that Harbor does not package, because editors or programs leave files of
+/// such names.
 pub(in crate::authoring) fn left_over(files: &FileTree) -> Option<String> {
     let (path, _) = files.iter().find(|(path, _)| path.as_str().split('/').any(is_clutter))?;
     Some(format!(

@@ -1,4 +1,4 @@
-//! Whether a request can become a task.
+//! The stage that judges whether a request can become a task.
 
 use minijinja::context;
 use schemars::JsonSchema;

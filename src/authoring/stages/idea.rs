@@ -1,4 +1,4 @@
-//! A user's request.
+//! The stage that samples a user's request.
 
 use minijinja::context;
 use minijinja::value::{Serde, Value};
@@ -13,8 +13,8 @@ use crate::llm::{CallSite, ChatMessage, ChatRequest, ModelRole, SYSTEM_PLACE, Sa
 use crate::model::{AuthoringPhase, Blueprint, Difficulty, EngineeringKind};
 use crate::recording::Recording;
 
-/// The system prompt for a model that writes the user's turn itself: it is told whom it assists,
-/// not to ask.
+/// The system prompt for a model that continues a text as the user. It says whom the model assists,
+/// and does not ask it for a request.
 const PREFIX: &str = "prefix.md.j2";
 
 #[derive(Debug)]
@@ -33,12 +33,13 @@ impl AuthorStage for Idea {
         AuthoringPhase::Request
     }
 
-    // An overriding folder must be complete, whatever the endpoint.
+    // An overriding folder must have all files, whichever endpoint is used.
     fn texts(&self) -> &'static [&'static str] {
         &["task.md.j2", PREFIX]
     }
 
-    /// The first request of a run, of a machine that says nothing.
+    /// The first request of a run, for an estimate. It has no anchor, since an estimate starts no
+    /// container.
     fn prompt(&self, context: &PromptContext<'_>, _: &Working) -> Option<Prompt> {
         let system = system_values(context.spec, context.blueprint, &Anchor::default());
         let taken: [&str; 0] = [];
@@ -46,7 +47,7 @@ impl AuthorStage for Idea {
     }
 }
 
-/// A request, of a sampler that is shown the titles before it.
+/// Samples a request. The sampler is shown the titles of earlier requests.
 pub(in crate::authoring) async fn sampled(
     context: &StageContext<'_>,
     anchor: &Anchor,
@@ -72,7 +73,7 @@ pub(in crate::authoring) async fn sampled(
         }
     };
     let reply = context.models.call(&site, &request).await?.message.content;
-    // Some servers return the words that were given, too.
+    // Some servers repeat the beginning that they were given.
     let reply = if reply.starts_with(begin) { reply } else { format!("{begin}{reply}") };
     Ok(reply.trim().to_owned())
 }
@@ -101,7 +102,7 @@ pub(in crate::authoring) async fn shown(
     Ok(context.models.call(&site, &request).await?.message.content.trim().to_owned())
 }
 
-/// What the sampler's prompt says of a blueprint.
+/// The values for the sampler's system prompt.
 fn system_values(spec: &DomainSpec, blueprint: &Blueprint, anchor: &Anchor) -> Value {
     let persona = spec.persona(&blueprint.persona).map_or("", |persona| persona.text.as_str());
     let fixture = spec.fixtures.iter().find(|fixture| fixture.id == blueprint.fixture);

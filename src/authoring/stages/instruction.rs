@@ -1,4 +1,4 @@
-//! The text that a solver reads, and rules for it that need no trial.
+//! The stage that writes the text for solvers. Its rules need no trial.
 
 use std::sync::LazyLock;
 
@@ -12,17 +12,18 @@ use crate::authoring::stage::{Asks, AuthorStage, Examined, Found, Prompt, StageC
 use crate::authoring::working::Working;
 use crate::llm::ModelRole;
 
-/// Words of an instruction: fewer leave the result open, more are no longer an instruction.
+/// Accepted number of words. A shorter instruction leaves the result open, and a longer one is a
+/// manual.
 const WORDS: std::ops::RangeInclusive<usize> = 60..=1200;
 
-/// Words that belong to the harness and not to the requester's world.
+/// Words that belong to the harness and not to the requester's world, e.g. names of test tools.
 static HARNESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?i)\b(pytest|test_outputs|solve\.sh|reference solution|grader|hidden tests?|unit tests? will)\b",
     )
     .ok()
 });
-/// Orders to type a command: the instruction demands a final state (prescription level of
+/// Orders to type a command. An instruction should demand a final state (prescription level of
 /// LongCLI-Bench).
 static PRESCRIBES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
@@ -63,7 +64,7 @@ impl AuthorStage for Instruction {
     }
 }
 
-/// What is wrong with `instruction`.
+/// The problems of `instruction`.
 fn problems(instruction: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let words = instruction.split_whitespace().count();

@@ -1,9 +1,9 @@
-//! Whole wrong solutions of somebody who has not seen the tests: what an implementer overlooks, as
-//! edits of the reference.
+//! The stage that writes mistakes: whole wrong solutions, as edits of the reference. Its model has
+//! not seen the tests, and writes what an implementer may overlook.
 //!
-//! Violations break one sentence at a time, and tests that notice each of them still passed a fifth
-//! of the wrong solutions that an outsider wrote. Those mix up what several sentences say together,
-//! or meet an input that no sentence names.
+//! A violation breaks one sentence. Tests that noticed each violation still passed a fifth of the
+//! wrong solutions that an outsider wrote. Those mixed up several sentences, or met an input that
+//! no sentence names.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ use crate::authoring::working::{Working, Wrong};
 use crate::llm::ModelRole;
 use crate::model::{FileTree, TextEdit, Violation, WrongSolution, is_kebab_case, squeeze};
 
-/// The file of a reply.
+/// The file in a reply.
 const FILE: &str = "mistakes.toml";
-/// Before the name of a mistake in a certificate.
+/// Prefix of a mistake's name in a certificate.
 const PREFIX: &str = "mistake-";
 
-/// As many as an outsider found before most of them repeated one another.
+/// The default number. With more, most mistakes of an outsider repeated earlier ones.
 const USUAL: u32 = 6;
-/// More do not fit into one reply.
+/// The largest number that fits into one reply.
 const MOST: u32 = 20;
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ struct Written {
     that: String,
     /// Words of the instruction.
     violates: String,
-    /// An input, what comes of it, and what would be right.
+    /// An input, the wrong result, and the right one.
     shown: String,
     #[serde(default)]
     edit: Vec<TextEdit>,
@@ -96,8 +96,8 @@ struct Written {
     after: Option<String>,
 }
 
-/// The mistakes of a reply, at most `most` of them. Authors of checks are told no line of the
-/// reference, which they must not see.
+/// The mistakes of a reply, at most `most` of them. Their texts for the checks' author contain no
+/// line of the reference, which that author must not see.
 fn mistakes(reply: &str, solution: &FileTree, instruction: &str, most: u32) -> Result<Vec<Wrong>, String> {
     let files = files_in(reply)?;
     let text = files.text(FILE).ok_or_else(|| format!("there is no `{FILE}`"))?;
@@ -127,8 +127,8 @@ fn mistakes(reply: &str, solution: &FileTree, instruction: &str, most: u32) -> R
     Ok(found)
 }
 
-/// Asks the author of the checks about mistakes that pass them for the first time, and then the
-/// author of those that pass again or have no effect.
+/// The first time that mistakes pass, the author of the checks is asked about them. The second
+/// time, or if a mistake changes nothing, the mistakes' own author is asked.
 fn overlooked(survivors: &mut BTreeSet<String>, passing: &[(Wrong, Effect)]) -> Option<Found> {
     let told = |mistake: &Wrong, what: &str| format!("{}\n   {what}", mistake.told);
     let is_new = |(mistake, effect): &&(Wrong, Effect)| {
@@ -187,7 +187,7 @@ mod tests {
         let edited = ("mistake-by-one", "join -1 1 a b > out\n");
         check(&by_one, Ok(&[edited]));
         check("", Ok(&[]));
-        // A third one is not taken.
+        // There may be two mistakes, so the third one is ignored.
         let more: String = ["a", "b", "c"].map(|name| one(name, "Join", edit)).concat();
         check(&more, Ok(&[("mistake-a", edited.1), ("mistake-b", edited.1)]));
         check(&by_one.repeat(2), Err("two mistakes have this name"));

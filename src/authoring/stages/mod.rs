@@ -28,7 +28,7 @@ pub(super) use instruction::Instruction;
 pub use screening::SCREENING;
 pub(super) use solution::Solution;
 
-/// In order. Each is written when those before it are settled, and sees what they wrote.
+/// The stages in order. Each is written after the earlier ones are settled, and sees their results.
 pub(super) const STAGES: &[StageRef] = &[
     &idea::Idea,
     &feasibility::Feasibility,
@@ -63,7 +63,7 @@ mod tests {
         format!("<file path=\"{path}\">\n{content}\n</file>\n")
     }
 
-    /// `reply` is taken, or the problem contains this text.
+    /// Checks that `reply` is taken, or that the problem contains this text.
     pub(super) fn accepts(stage: &dyn AuthorStage, reply: &str, expect: Result<(), &str>) {
         let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
         match (stage.accept(reply, &mut working, &StageCounts::default()), expect) {
@@ -73,7 +73,7 @@ mod tests {
         }
     }
 
-    /// Whether judgements of mutants hold after `reply`.
+    /// Whether judgements of mutants still hold after `reply`.
     pub(super) fn keeps_judged(stage: &dyn AuthorStage, reply: &str) -> bool {
         let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
         let judged = EquivalentMutant { mutant: "m".to_owned(), why: "b".to_owned() };

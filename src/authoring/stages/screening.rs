@@ -1,4 +1,5 @@
-//! The certificate's trials, and which mutants that pass them violate nothing.
+//! The stage that runs the certificate's trials. A model judges which surviving mutants violate
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +35,8 @@ impl AuthorStage for Screening {
     }
 }
 
-/// Screens the draft, and has surviving mutants judged where they are too many: those that violate
-/// nothing are set aside.
+/// Screens the draft. If too many mutants survive, a model judges them. Those that violate nothing
+/// are set aside.
 async fn screened(draft: &mut Examination<'_>) -> Examined {
     let mut violated = BTreeMap::new();
     loop {
@@ -54,9 +55,9 @@ async fn screened(draft: &mut Examination<'_>) -> Examined {
     }
 }
 
-/// Screens the draft, up to the first group of rows that rejects it, beginning with the violations
-/// that passed before: where the changed checks still miss one, the hundred others need not be
-/// executed. The pipeline's own screening makes the same trials; at lower rigors it may draw other
+/// Screens the draft up to the first group of rows that rejects it. Violations that passed an
+/// earlier version come first: if the changed checks still miss one, the other rows need no trial.
+/// The pipeline's own screening makes the same trials. At a lower rigor it may draw other
 /// violations.
 async fn certificate(draft: &Examination<'_>) -> Result<Certificate, StageError> {
     let missed = survived(&draft.working.clauses, draft.survivors);

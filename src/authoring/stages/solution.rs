@@ -1,4 +1,4 @@
-//! The reference solution.
+//! The stage that writes the reference solution.
 
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use minijinja::context;
@@ -12,7 +12,7 @@ use crate::llm::ModelRole;
 use crate::model::ShellOutcome;
 use crate::verify::{Act, Condition};
 
-/// Seconds that the prompt gives a reference solution. Screening runs it dozens of times.
+/// Time limit in seconds that the prompt names. Screening runs the solution dozens of times.
 const SECONDS: u32 = 60;
 
 #[derive(Debug)]

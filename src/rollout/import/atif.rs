@@ -1,4 +1,4 @@
-//! An ATIF document as a rollout.
+//! Reads an ATIF document as a rollout.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,15 @@ use crate::model::{
     ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
-/// Name of Harbor's terminus-2 agent, and the scaffold name for its trajectories that contain rendered instead of raw messages.
+/// Name of Harbor's terminus-2 agent. It is also the scaffold name of its trajectories that contain
+/// rendered messages instead of raw ones.
 pub(super) const TERMINUS: &str = "terminus-2";
 const TERMINUS_RENDERED: &str = "terminus-2-rendered";
 /// Prefix of the names of termsmith's own agents.
 pub(super) const OURS: &str = "termsmith-";
 
-/// The rollout in `text`, the content of the file at `path`. `result` is that of its trial.
+/// The rollout in `text`, which is the content of the file at `path`. `result` is the result of its
+/// trial.
 pub(super) fn read(path: &Path, text: &str, result: Option<&TrialResult>) -> Result<Imported, ImportError> {
     let document = parse(path, text)?;
     not_a_rollout(&document).map_or(Ok(()), |problem| Err(refused(path, problem)))?;
@@ -32,7 +34,7 @@ pub(super) fn read(path: &Path, text: &str, result: Option<&TrialResult>) -> Res
     Ok(Imported { parts: paths, ..converted })
 }
 
-/// Why a document is not a rollout of its own, if its fields say so.
+/// Why a document is not a rollout of its own, e.g. because it continues another file.
 fn not_a_rollout(document: &Document) -> Option<Problem> {
     let of_agent = |name: &str| document.agent.extra.as_ref().is_some_and(|extra| extra.contains_key(name));
     let segment = document.extra.as_ref().and_then(|extra| extra.get("segment")?.as_u64());
@@ -52,9 +54,10 @@ fn parse(path: &Path, text: &str) -> Result<Document, ImportError> {
     Ok(document)
 }
 
-/// The continuations of `first`, in order. They are files in the same folder: a name that contains a folder cannot be resolved.
+/// The continuations of `first`, in order. They must be in the same folder. A name with a folder in
+/// it is refused.
 fn continuations(path: &Path, first: &Document) -> Result<(Vec<Document>, Vec<PathBuf>), ImportError> {
-    /// Largest number of summaries of one rollout, more than a day of work produces.
+    /// Largest number of summaries of one rollout. A day of work produces fewer.
     const MOST: usize = 256;
     let (mut parts, mut paths) = (Vec::new(), Vec::new());
     let mut next = first.continued_trajectory_ref.clone();
@@ -95,7 +98,7 @@ fn convert(
 
     let theirs = result.map(TrialResult::verdict);
     let stated = extra.filter(|_| ours).and_then(our_verdict);
-    // The trial's result decides; a document written by termsmith that agrees with it also contains the checks.
+    // The trial's result decides. If a document of termsmith agrees with it, its checks are added.
     let verdict = match (theirs, stated) {
         (Some(theirs), Some(stated)) if theirs.outcome == stated.outcome => stated,
         (Some(verdict), _) | (None, Some(verdict)) => verdict,
@@ -155,7 +158,7 @@ fn convert(
     })
 }
 
-/// A conversation under construction.
+/// A conversation that is being read.
 #[derive(Default)]
 struct Conversation {
     system: String,
@@ -166,13 +169,13 @@ struct Conversation {
     handed: Vec<HandoffShown>,
     /// Whether an observation followed the last turn.
     answered: bool,
-    /// What was left out.
+    /// Notes about what was left out.
     notes: Vec<String>,
 }
 
 impl Conversation {
-    /// Builds the conversation. Copied steps are not turns, except in a fork made by termsmith; prompt and system message are taken
-    /// from them if no other step has them.
+    /// Reads a conversation. Copied steps are no turns, except in a fork that termsmith made. They
+    /// give the prompt and the system message if no other step has these.
     fn read(document: &Document, parts: &[Document], fork: Option<&ForkPoint>) -> Result<Self, Problem> {
         let mut conversation = Self::default();
         let mut copied = Self::default();
@@ -204,7 +207,8 @@ impl Conversation {
         if conversation.prompt.is_empty() { Err(Problem::NoPrompt) } else { Ok(conversation) }
     }
 
-    /// Adds a part that follows a summary. The steps before its first own agent step replace all earlier context.
+    /// Adds a part that follows a summary. The steps before its first own agent step replace all
+    /// earlier context.
     fn add_part(&mut self, part: &Document, odd: &mut Odd) -> Result<(), Problem> {
         self.handoffs.push(Handoff { turns: self.turns.len(), unread: 0, step: None, asides: Vec::new() });
         // The next agent step starts a new turn, although no observation was recorded before it.
@@ -236,10 +240,10 @@ impl Conversation {
             None => String::new(),
         };
         match step.source {
-            // Some agents write what a call returned as a step of its own.
+            // Some agents write the result of a call as a step of its own.
             Source::Agent if empty == Empty::IsNoMessage && step.only_observes(&text) => self.observe(step),
             Source::Agent => self.turn(step, text),
-            // The context was replaced: the steps that follow are another conversation.
+            // The context was replaced, so the later steps belong to another conversation.
             Source::System if step.extra("context_management").is_some() => Err(Fault::Summarised),
             Source::System if self.turns.is_empty() => {
                 join(&mut self.system, &text);
@@ -277,7 +281,8 @@ impl Conversation {
             }),
             cut_off: step.extra("cut_off") == Some(&Value::Bool(true)),
         };
-        // Some agents write one step for each part of a message: steps without an observation in between are one turn.
+        // Some agents write a step for each part of a message. Steps without an observation between
+        // them are one turn.
         match self.turns.last_mut() {
             Some(last) if !self.answered => merge(last, turn),
             _ => {
@@ -289,7 +294,8 @@ impl Conversation {
         self.observe(step)
     }
 
-    /// Adds what a step observed to the last turn, or to the prompt if the agent wrote nothing yet.
+    /// Adds what a step observed to the last turn. If there is no turn yet, it is added to the
+    /// prompt.
     fn observe(&mut self, step: &Step) -> Result<(), Fault> {
         for result in step.observation.iter().flat_map(|observation| &observation.results) {
             let Some(content) = &result.content else { continue };
@@ -336,19 +342,19 @@ impl Conversation {
     }
 }
 
-/// What a step of the agent without a message is.
+/// The meaning of an agent's step without a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Empty {
-    /// The model's reply was empty. terminus-2 observes an error then.
+    /// The model's reply was empty. terminus-2 shows it an error then.
     IsMessage,
     IsNoMessage,
 }
 
-/// Numbers of tokens that are none.
+/// Counts of tokens that are no numbers.
 #[derive(Debug, Default)]
 struct Odd {
     count: usize,
-    /// Where the first one is, and what it says.
+    /// The first of them: its step, and its text.
     first: Option<(usize, String)>,
 }
 
@@ -385,7 +391,8 @@ impl Fault {
     }
 }
 
-/// The steps with their numbers, which must be consecutive from 1. The final summary marker is dropped if another part follows.
+/// The steps with their numbers. The numbers must be consecutive from 1. The summary marker at the
+/// end is dropped if another part follows.
 fn numbered(document: &Document) -> Result<Vec<(usize, &Step)>, Problem> {
     let mut steps = Vec::with_capacity(document.steps.len());
     for (at, step) in document.steps.iter().enumerate() {
@@ -468,8 +475,8 @@ fn kind(step: &Step, calls: &[Call]) -> TurnKind {
     })
 }
 
-/// The acts of a step: termsmith's own record of them, or its calls. Only termsmith records exit statuses, so commands of other
-/// agents become typed keys.
+/// The acts of a step: termsmith's own record of them, or the step's calls. Only termsmith records
+/// exit statuses, so commands of other agents become typed keys.
 fn acts(step: &Step, calls: &[Call]) -> Vec<Act> {
     let stated = step.extra("acts").and_then(|acts| serde_json::from_value(acts.clone()).ok());
     stated.unwrap_or_else(|| {
@@ -503,7 +510,8 @@ fn ending(extra: &Map<String, Value>) -> Option<ShellOutcome> {
         .or_else(|| status("shell_died").map(ShellOutcome::ShellDied))
 }
 
-/// The scaffold of a document. For terminus-2 its messages show which format it used, or that they were rendered.
+/// The scaffold of a document. For terminus-2 the messages show which format it used, or that they
+/// were rendered.
 fn scaffold(document: &Document, turns: &[Turn]) -> String {
     let name = document.agent.name.as_str();
     if let Some(ours) = name.strip_prefix(OURS) {
@@ -535,7 +543,7 @@ fn tools(document: &Document) -> Vec<ToolDefinition> {
     definitions.iter().filter_map(tool).collect()
 }
 
-/// The verdict that a document written by termsmith states.
+/// The verdict in a document of termsmith.
 fn our_verdict(extra: &Map<String, Value>) -> Option<Verdict> {
     let outcome: Outcome = parsed(extra, "outcome")?;
     let checks: Vec<CheckResult> = parsed(extra, "checks").unwrap_or_default();
@@ -565,7 +573,7 @@ fn parsed<T: serde::de::DeserializeOwned>(extra: &Map<String, Value>, name: &str
     serde_json::from_value(extra.get(name)?.clone()).ok()
 }
 
-/// The file's name without extension, used where no task is named.
+/// The file's name without extension. It is used if no task is named.
 pub(super) fn stem(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! The fields of ATIF v1.0 to v1.8 that rollouts need. Unknown fields are ignored, because versions add different ones.
+//! The fields of ATIF v1.0 to v1.8 that rollouts need. Unknown fields are ignored, because versions
+//! add different ones.
 
 use std::fmt;
 
@@ -99,7 +100,7 @@ pub(super) struct Step {
 }
 
 impl Agent {
-    /// What its steps without a message are.
+    /// The meaning of this agent's steps without a message.
     pub(super) fn without_message(&self) -> Empty {
         if self.name == TERMINUS || self.name.starts_with(OURS) {
             Empty::IsMessage
@@ -144,7 +145,7 @@ pub(super) struct Part {
 }
 
 impl Content {
-    /// All of its text; `None` if a part is not text.
+    /// The whole text. `None` if a part is not text.
     pub(super) fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -173,7 +174,7 @@ impl Call {
         self.extra.as_ref().and_then(|extra| extra.get(name)) == Some(&Value::Bool(true))
     }
 
-    /// An argument that is text.
+    /// An argument, if it is text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.arguments.get(name)?.as_str()
     }
@@ -203,13 +204,13 @@ pub(super) struct Metrics {
     pub(super) completion_tokens: Count,
 }
 
-/// A number of tokens as somebody else wrote it.
+/// A number of tokens, as another program wrote it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Count(Value);
 
 impl Count {
-    /// The number; `None` if there is none. The error is what stands in its place.
+    /// The number. `None` if there is none. `Err` is the text in its place, if that is no number.
     pub(super) fn number(&self) -> std::result::Result<Option<u64>, String> {
         if self.0.is_null() {
             return Ok(None);

@@ -9,9 +9,10 @@ use super::{ImportError, Imports, Problem, atif, logs, malformed, read_text, ref
 use crate::folder::{Fault, WalkError, replace_lone_surrogates};
 use crate::model::TaskName;
 
-/// Levels of folders above trials: a folder of jobs, a job, a trial.
+/// Levels of folders above a trajectory: a folder of jobs, a job, a trial.
 const DEPTH: usize = 3;
-/// Largest number of entries of one folder. The largest known jobs have tens of thousands of trials.
+/// Largest number of entries of one folder. The largest known jobs have tens of thousands of
+/// trials.
 const MOST_ENTRIES: usize = 500_000;
 
 pub(super) fn read(path: &Path) -> Result<Imports, ImportError> {
@@ -39,7 +40,8 @@ impl Imports {
         }
     }
 
-    /// Numbers attempts at a task in their order where the source has no number: Harbor has none.
+    /// Numbers the attempts at each task in their order, if the source has no numbers. Harbor has
+    /// none.
     fn number(&mut self) {
         let mut next: BTreeMap<(TaskName, String, String), u32> = BTreeMap::new();
         for imported in &mut self.rollouts {
@@ -62,7 +64,7 @@ fn visit(folder: &Path, depth: usize, imports: &mut Imports) -> Result<(), Impor
         return Ok(());
     }
     for entry in entries(folder)? {
-        // One folder that cannot be read does not stop the others.
+        // One unreadable folder does not stop the others.
         if is_folder(&entry)
             && let Err(error) = visit(&entry, depth - 1, imports)
         {
@@ -99,13 +101,14 @@ fn single_files(folder: &Path, depth: usize, imports: &mut Imports) {
     }
 }
 
-/// Whether a text is JSON whose end is missing.
+/// Whether a text is JSON without its end, e.g. after an interrupted copy.
 fn is_torn(text: &str) -> bool {
     let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
     !text.trim().is_empty() && parsed.is_err_and(|error| error.is_eof())
 }
 
-/// Adds the rollouts of the trial in `folder`: its trajectory and continuations, or else its episodes.
+/// Adds the rollout of the trial in `folder`. It is read from the trajectory and its continuations,
+/// or else from the episodes.
 fn trial(folder: &Path, imports: &mut Imports) {
     let result = match trial_result(folder) {
         Ok(result) => result,
@@ -119,7 +122,7 @@ fn trial(folder: &Path, imports: &mut Imports) {
     }
     let mut found = false;
     for path in documents {
-        // It was added as a part of the rollout that it continues.
+        // This file was added as a part of another rollout.
         if imports.rollouts.last().is_some_and(|last| last.parts.contains(&path)) {
             continue;
         }
@@ -150,7 +153,8 @@ fn trial_result(folder: &Path) -> Result<Option<TrialResult>, ImportError> {
     let Some(text) = read_text(&path)? else { return Ok(None) };
     let mut result: TrialResult =
         serde_json::from_str(&replace_lone_surrogates(&text)).map_err(malformed(&path))?;
-    // In shared mode the solver can spoil the tests' report; then it is ignored, because the reward decides.
+    // In shared mode the solver can spoil the tests' report. The report is ignored then, because
+    // the reward decides.
     let report = read_text(&folder.join("verifier").join("ctrf.json")).ok().flatten();
     let report: Option<TestReport> =
         report.and_then(|text| serde_json::from_str(&replace_lone_surrogates(&text)).ok());
@@ -158,7 +162,7 @@ fn trial_result(folder: &Path) -> Result<Option<TrialResult>, ImportError> {
     Ok(Some(result))
 }
 
-/// `trajectory.cont-1.json`: what Harbor writes after a summary with `linear_history`.
+/// Harbor writes `trajectory.cont-1.json` after a summary with `linear_history`.
 fn is_continuation(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with("trajectory.cont-") && name.ends_with(".json")

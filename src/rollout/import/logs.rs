@@ -1,4 +1,5 @@
-//! The logs of a terminus trial that wrote no ATIF: `agent/episode-<n>/{prompt.txt, response.txt}`, one folder a turn.
+//! Reads the logs of a terminus trial that wrote no ATIF: `agent/episode-<n>/{prompt.txt,
+//! response.txt}`, one folder for each turn.
 
 use std::path::Path;
 
@@ -14,13 +15,13 @@ use crate::model::{
 /// The `format` of such a source.
 const FORMAT: &str = "terminus";
 
-/// The rollout of the trial in `folder`, or `None` where there is no episode.
+/// The rollout of the trial in `folder`. `None` if it has no episode.
 pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option<Imported>, ImportError> {
     let agent = folder.join("agent");
     let mut hash = blake3::Hasher::new();
     let mut prompts = Vec::new();
     let mut turns = Vec::new();
-    // The first one that has no answer ends it.
+    // The first episode without an answer ends the rollout.
     loop {
         let episode = agent.join(format!("episode-{}", turns.len()));
         let prompt = read_text(&episode.join("prompt.txt"))?;

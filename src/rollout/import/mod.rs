@@ -1,9 +1,11 @@
 //! Imports rollouts of other harnesses: Harbor's jobs and trials, single ATIF files, terminus logs.
 //!
-//! The files are untrusted input. Each is read whole, up to a bound and never through a link, and only its format is checked: a trial
-//! that cannot be imported is refused with its reason, and the others are imported.
+//! The files are untrusted input. Each is read whole, up to a limit, and never through a link. Only
+//! its format is checked. A trial that cannot be imported is refused with a reason, and the others
+//! are imported.
 //!
-//! Missing data stays missing: without a reward there is no verdict on the agent, without checks there is one check, `reward`.
+//! Missing data stays missing. Without a reward there is no verdict on the agent. Without checks
+//! there is one check, `reward`.
 
 mod atif;
 mod document;
@@ -23,7 +25,7 @@ use crate::model::{HandoffShown, IdError, Shown, TaskMetadata, TrajectoryRecord}
 pub struct Imported {
     /// The file that it was read from.
     pub path: PathBuf,
-    /// Its continuations, one file for each part after a summary.
+    /// Files with its continuations, one for each part after a summary.
     pub parts: Vec<PathBuf>,
     pub record: TrajectoryRecord,
     /// Observations after each turn.
@@ -31,22 +33,22 @@ pub struct Imported {
     /// One for each handoff.
     pub handoffs: Vec<HandoffShown>,
     pub metadata: TaskMetadata,
-    /// The source's reward; the verdict holds only whether it is 1.
+    /// The source's reward. The verdict only says whether it is 1.
     pub reward: Option<f64>,
-    /// Start as ISO 8601, if the source has one.
+    /// Start time as ISO 8601, if the source has one.
     pub started: Option<String>,
-    /// What of the file was left out, e.g. a number that none of our formats holds.
+    /// What was left out of the file, e.g. a number that none of our formats holds.
     pub notes: Vec<String>,
 }
 
 /// The rollouts found below a path.
 #[derive(Debug, Default)]
 pub struct Imports {
-    /// In order of paths.
+    /// Ordered by path.
     pub rollouts: Vec<Imported>,
     /// Rollouts that cannot be imported.
     pub refused: Vec<ImportError>,
-    /// Files among those of rollouts that are of another format, e.g. a session file of an agent.
+    /// Files of other formats beside rollouts, e.g. an agent's session file.
     pub skipped: Vec<PathBuf>,
 }
 
@@ -66,7 +68,7 @@ pub enum ImportError {
     Nothing(PathBuf),
 }
 
-/// What is wrong with a document that can be read.
+/// What is wrong with a document that was read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     #[error("its format is `{0}`\nhint: ATIF-v1.0 to ATIF-v1.8 can be imported")]
@@ -101,7 +103,8 @@ pub enum Problem {
     Id(#[from] IdError),
 }
 
-/// Every rollout at or below `path`: an ATIF file, a folder of them, a trial folder, a job folder or a folder of jobs.
+/// Reads every rollout at or below `path`: an ATIF file, a folder of them, a trial folder, a job
+/// folder or a folder of jobs.
 pub fn read_imports(path: &Path) -> Result<Imports, ImportError> {
     folders::read(path)
 }
@@ -109,7 +112,7 @@ pub fn read_imports(path: &Path) -> Result<Imports, ImportError> {
 /// Largest size of one file, in bytes. Token ids of long rollouts take tens of megabytes.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// The text of the file at `path`, or `None` if there is no file.
+/// The text of the file at `path`. `None` if there is no file.
 fn read_text(path: &Path) -> Result<Option<String>, ImportError> {
     let Some(bytes) = crate::folder::read_file(path, MOST_BYTES)? else { return Ok(None) };
     // Logs hold what a terminal printed, e.g. half a character.

@@ -1,4 +1,4 @@
-//! The verdict of a Harbor trial.
+//! Reads the verdict of a Harbor trial.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 
-/// The required fields of a trial's `result.json`.
+/// The fields of a trial's `result.json` that are needed.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct TrialResult {
     #[serde(default)]
@@ -22,12 +22,12 @@ pub(super) struct TrialResult {
     pub(super) started_at: Option<String>,
     #[serde(default)]
     pub(super) agent_info: Option<AgentInfo>,
-    /// Results by test, where the trial has a report of them.
+    /// Results by test, if the trial has a report of them.
     #[serde(skip)]
     pub(super) tests: Vec<CheckResult>,
 }
 
-/// The required fields of `verifier/ctrf.json`, the Common Test Report Format.
+/// The fields of `verifier/ctrf.json`, a Common Test Report Format file, that are needed.
 #[derive(Debug, Deserialize)]
 pub(super) struct TestReport {
     results: TestResults,
@@ -45,7 +45,8 @@ struct TestResult {
 }
 
 impl TestReport {
-    /// The tests that passed or failed; none if two share a name, because the name is a check's id.
+    /// The tests that passed or failed. Empty if two tests share a name, because the name becomes a
+    /// check's id.
     pub(super) fn checks(&self) -> Vec<CheckResult> {
         let ran = self.results.tests.iter().filter(|test| test.status == "passed" || test.status == "failed");
         let checks: Vec<_> =
@@ -83,10 +84,10 @@ struct ExceptionInfo {
     exception_message: String,
 }
 
-/// Name of the deciding reward, and id of the check that represents it.
+/// Name of the deciding reward. It is also the id of the check that stands for it.
 const REWARD: &str = "reward";
 
-/// The cause of a Harbor exception, by the name of its class (0.24, 0.25).
+/// The cause of a Harbor exception. The name of its class tells it (0.24, 0.25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blame {
     /// The agent used up its time.
@@ -125,7 +126,8 @@ impl TrialResult {
         rewards.get(REWARD).or(only)?.as_f64()
     }
 
-    /// The verdict: pass with a reward of 1, fail with less, neither where an exception or a missing reward leaves it open.
+    /// The verdict: pass with a reward of 1, fail with less. An exception or a missing reward
+    /// leaves it open.
     pub(super) fn verdict(&self) -> Verdict {
         let reward = self.reward();
         let exception = self.exception_info.as_ref();
@@ -150,7 +152,7 @@ impl TrialResult {
 }
 
 impl TrialResult {
-    /// The verdict of a reward, with results by test if they agree with it.
+    /// The verdict of a reward. Results by test are added if they agree with it.
     fn by_tests(&self, reward: f64) -> Verdict {
         let (by_tests, by_reward) = (Verdict::from_checks(self.tests.clone()), by_reward(reward));
         if !self.tests.is_empty() && by_tests.outcome == by_reward.outcome { by_tests } else { by_reward }

@@ -42,7 +42,8 @@ fn agent(text: &str, seen: &str) -> Value {
     json!({ "source": "agent", "message": text, "observation": { "results": [{ "content": seen }] } })
 }
 
-/// The conversation in short: `>` what the agent said, its kind and acts, `<` what it was shown.
+/// The conversation in short: `>` and the agent's message with its kind and acts, `<` and what the
+/// agent was shown.
 fn told(imported: &Imported) -> String {
     let record = &imported.record;
     let mut lines = vec![format!("{}: {:?} {:?}", record.scaffold, record.system, record.prompt)];
@@ -103,7 +104,8 @@ fn rendered_terminus() {
     assert_eq!(imported.record.turns[1].reasoning.as_deref(), Some("done"));
 }
 
-/// Agents that call functions, write a message in parts, carry copied steps along, and have parts of text.
+/// Agents that call functions, write a message in parts, repeat earlier steps, or have messages of
+/// several texts.
 #[test]
 fn other_agents() {
     let mut other = document(json!([
@@ -192,7 +194,7 @@ fn invalid_documents_are_refused() {
     check(&document(summarised), "summarised before its step 3");
 }
 
-/// Some agents write what a call returned as a step of its own.
+/// Some agents write the result of a call as a step of its own.
 #[test]
 fn steps_with_results_only() {
     let check = |name: &str, steps: Value, expect: &[&str]| {
@@ -215,7 +217,7 @@ fn steps_with_results_only() {
             &[looked, "< Some(\"c\") \"a\"", done],
         );
     }
-    // Two in a row, and one before the first message.
+    // Two such steps in a row, and one before the first message.
     check(
         "other",
         json!([user("Task"), results("system"), call("look"), results("agent"), results("agent"), { "source": "agent", "message": "done" }]),
@@ -299,7 +301,7 @@ fn a_folder_of_files_of_several_formats() {
             ("more/d.json", good()),
         ],
     );
-    // One file that cannot be read does not stop the others.
+    // One unreadable file does not stop the others.
     symlink("/dev/zero", dir.path().join("b.json")).unwrap();
     let found = read_imports(dir.path()).unwrap();
     let name = |path: &PathBuf| path.strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned();
@@ -315,7 +317,7 @@ fn a_folder_of_files_of_several_formats() {
     assert_eq!(refused.len(), 2);
 }
 
-/// A trial's folder in `dir`, with these files.
+/// Writes a trial's folder with these files into `dir`.
 fn lay(dir: &Path, files: &[(&str, String)]) {
     for (path, text) in files {
         let path = dir.join(path);
@@ -358,7 +360,7 @@ fn jobs_and_trials() {
     fs::write(dir.path().join("job/t__6/agent/trajectory.json"), [0xff]).unwrap();
     fs::create_dir_all(dir.path().join("job/t__7/agent")).unwrap();
     symlink("/etc/passwd", dir.path().join("job/t__7/agent/trajectory.json")).unwrap();
-    // A link to a trial is not a trial: it would count twice.
+    // A link to a trial is not a trial, since it would count twice.
     symlink(dir.path().join("job/t__1"), dir.path().join("job/t__8")).unwrap();
 
     let imports = read_imports(dir.path()).unwrap();
@@ -407,8 +409,8 @@ fn jobs_and_trials() {
     assert!(matches!(read_imports(&empty.path().join("none")), Err(ImportError::Nothing(_))));
 }
 
-/// JSON of any kind, with the names that mean something.
-/// What lies in a folder of files, which of them are rollouts, and of how many parts.
+/// Writes JSON files of several kinds. Checks which of them are rollouts, and how many parts each
+/// has.
 #[test]
 fn continuations() {
     let mark = || {
@@ -458,7 +460,7 @@ fn continuations() {
     let read: Vec<_> = whole.handoffs[0].context.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(read, ["Task", "questions", "answers"]);
 
-    // As termsmith lays them: one folder for all rollouts.
+    // Termsmith writes all rollouts into one folder.
     let ours = |segment: u64| {
         let mut document: Value = serde_json::from_str(&last()).unwrap();
         document["agent"]["name"] = json!("termsmith-bash");
@@ -483,7 +485,7 @@ fn continuations() {
     for next in ["b.json", "../a.json", "/etc/passwd", "a.json", ""] {
         check(&[("a.json", first(next))], &[], gone);
     }
-    // Round in a circle.
+    // Two continuations that name each other.
     let [there, back] = [first("b.json"), going_on(json!([user("Task"), agent("a", "b"), mark()]), "a.json")];
     check(&[("a.json", there), ("b.json", back)], &[], gone);
 }
@@ -533,7 +535,7 @@ proptest! {
         let path = Path::new("x.json");
         let _ = atif::read(path, &value.to_string(), None);
         let result: Option<outcome::TrialResult> = serde_json::from_value(part.clone()).ok();
-        // With a well-formed head, so that the rest is parsed.
+        // The head is well-formed, so that the rest is parsed.
         for agent in ["terminus-2", "termsmith-x"] {
             let document = json!({
                 "schema_version": "ATIF-v1.7", "agent": { "name": agent }, "extra": part,
