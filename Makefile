@@ -1,7 +1,7 @@
-# Each target is a few cargo and termsmith commands; `termsmith doctor --fix` provides what the machine lacks.
-# CARGO_TARGET_DIR and cargo's own configuration are respected, since cargo itself runs what it built.
+# Each target is a few cargo and termsmith commands. `termsmith doctor --fix` installs what the machine
+# lacks. Cargo runs what it built, so CARGO_TARGET_DIR and cargo's own configuration are respected.
 
-# Number of tasks in the demo. 13 are one of each recipe, and take three times as long.
+# Number of tasks in the demo. 13 are one for each recipe, and take three times as long.
 COUNT ?= 5
 
 # Arguments of `make bench`: sections to measure (default: all), --json, --most N.
@@ -14,27 +14,29 @@ PROFILE ?= default
 DEMO = out/demo
 SEED = 7
 
-# Tasks of `make demo-model`, by their index in the recorded plan of twelve; all of them if none is named. One alone takes 10 to 30 minutes.
+# Tasks of `make demo-model`, by their index in the recorded plan of twelve. All twelve if none is named.
+# One task takes 10 to 30 minutes.
 MODEL_TASKS ?=
 
-# Other tools that `make conformance` runs if they are installed: the `harbor` command, and a Python with
+# Other tools for `make conformance`: the `harbor` command, and a Python with the packages in
 # tests/readers/requirements.txt.
 HARBOR ?= harbor
 READERS_PYTHON ?= python3
 # Points at which the conformance suite kills a run.
 KILLS ?= 30
-# Tasks that are attacked in Harbor's separate mode: with 13 recipes, one of each.
+# Tasks that are attacked in Harbor's separate mode. 13 are one for each recipe.
 SEPARATE ?= 13
 # Tasks that are attacked in the real Harbor.
 ATTACKED ?= 2
 # Rollouts of each of four tasks while containers are killed.
 ATTEMPTS ?= 50
 
-# The path of the binary, from cargo's messages: it depends on CARGO_TARGET_DIR and on cargo's own configuration.
+# The path of the binary, from cargo's messages. It depends on CARGO_TARGET_DIR and on cargo's own
+# configuration.
 executable = sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'
 
-# Runs a build and prints the elapsed time every 8 s, since cargo prints nothing while it compiles the last crate. The
-# loop ends with its shell ($$$$), also where that is killed.
+# Runs a build and prints the elapsed time every 8 s, since cargo prints nothing while it compiles the last
+# crate. The loop ends with its shell ($$$$), even if the shell is killed.
 define build
 	@echo "+ $(1)"; \
 	( elapsed=0; while sleep 8 >/dev/null 2>&1 && kill -0 $$$$ 2>/dev/null; do \
@@ -55,7 +57,7 @@ demo: tools ## Set the machine up, build, and make, solve and export COUNT tasks
 	@echo "== Running the pipeline: $(COUNT) tasks, seed $(SEED)"
 	$(CARGO) run --profile demo --locked --quiet -- run --out $(DEMO) --seed $(SEED) --count $(COUNT)
 
-demo-model: tools ## Replay how models wrote MODEL_TASKS, at full rigor; hours, but no key is needed
+demo-model: tools ## Replay how models wrote MODEL_TASKS, at full rigor; it takes hours and needs no key
 	@echo "== Building termsmith (profile demo; the first build takes minutes)"
 	$(call build,$(CARGO) build --profile demo --locked)
 	@echo "== Checking the machine, and providing what it lacks"
@@ -77,7 +79,7 @@ test-fast: tools ## Run the tests that need no container engine
 test-slow: ## Set the machine up and run all tests, with the long tables; an hour and more
 	+$(MAKE) test PROFILE=slow
 
-test: tools ## Set the machine up and run the tests (nextest leaves out the long tables)
+test: tools ## Set the machine up and run all tests but the long tables (all tests without nextest)
 	@echo "== Building termsmith (debug)"
 	$(call build,$(CARGO) build --locked)
 	@echo "== Checking the machine, and providing what it lacks"
@@ -91,7 +93,7 @@ test: tools ## Set the machine up and run the tests (nextest leaves out the long
 	$(CARGO) test --locked --doc
 
 conformance: COUNT = 13
-conformance: demo ## The slow suite: kills at KILLS points, killed containers, other Parquet readers, every demo task under Harbor
+conformance: demo ## Run the slow suite: kills at KILLS points, killed containers, other Parquet readers, demo tasks under Harbor
 	@echo "== Killing a run at $(KILLS) points"
 	TERMSMITH_TEST_KILLS=$(KILLS) $(CARGO) test --locked --test docker pipeline::a_run_killed_at_any_point_continues
 	@echo "== Killing containers under $(ATTEMPTS) rollouts of each of four tasks"
@@ -100,19 +102,19 @@ conformance: demo ## The slow suite: kills at KILLS points, killed containers, o
 	@echo "== Reading $(DEMO)/data with pyarrow, DuckDB, pandas and datasets"
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
 	$(READERS_PYTHON) tests/readers/check_mask.py $(DEMO)/data
-	@echo "== Telling the sides of pairs apart by their prose"
+	@echo "== Measuring how well prose alone tells the sides of pairs apart"
 	$(READERS_PYTHON) tests/readers/check_prose.py $(DEMO)/data
-	@echo "== The first request of terminus, ours and Harbor's"
+	@echo "== Comparing the first request of terminus, ours and Harbor's"
 	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
 	  $(READERS_PYTHON) tests/conformance/first_request.py "$(HARBOR)" "$$binary" $$(ls -d $(DEMO)/tasks/*/ | head -n $(ATTACKED))
-	@echo "== Oracle and nop of every task under Harbor"
+	@echo "== Running oracle and nop on every task under Harbor"
 	tests/readers/check_harbor.sh "$(HARBOR)" $(DEMO)/tasks
-	@echo "== Attacks on $(ATTACKED) tasks under Harbor, separate and shared, against termsmith's emulation of both"
+	@echo "== Attacking $(ATTACKED) tasks under Harbor, separate and shared, and under termsmith's emulation of both"
 	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
 	  $(READERS_PYTHON) tests/conformance/harbor_attacks.py "$(HARBOR)" "$$binary" templates/attacks \
 	  $$(ls -d $(DEMO)/tasks/*/ | head -n $(ATTACKED))
 
-gauntlet: tools ## Screen the corpus of planted defects, and one task of every recipe, at full rigor
+gauntlet: tools ## Screen the corpus of planted defects, and one task of each recipe at full rigor
 	@echo "== Building termsmith (profile demo; the first build takes minutes)"
 	$(call build,$(CARGO) build --profile demo --locked)
 	@echo "== Checking the machine, and providing what it lacks"
@@ -121,9 +123,9 @@ gauntlet: tools ## Screen the corpus of planted defects, and one task of every r
 	rm -rf out/gauntlet-corpus
 	tests/gauntlet/prepare.sh out/gauntlet-corpus
 	$(CARGO) run --profile demo --locked --quiet -- screen --summary --out out/gauntlet out/gauntlet-corpus
-	@echo "== Screening a task of every recipe at --rigor full"
+	@echo "== Screening a task of each recipe at --rigor full"
 	$(CARGO) run --profile demo --locked --quiet -- recipe check --seeds 1 --rigor full --out out/gauntlet-recipes
-	@echo "== All attacks on $(SEPARATE) tasks in Harbor's separate mode"
+	@echo "== Trying all attacks on $(SEPARATE) tasks in Harbor's separate mode"
 	$(CARGO) run --profile demo --locked --quiet -- run --count $(SEPARATE) --attempts 0 --rigor quick --out out/gauntlet-separate
 	$(CARGO) run --profile demo --locked --quiet -- screen --as-harbor separate --only attack --out out/gauntlet-separate-screen out/gauntlet-separate/tasks
 

@@ -1,5 +1,5 @@
-//! Embeds the `domains/` and `templates/` folders, and compiles the guest: a static program that runs in any image of this
-//! architecture. Computes the build's id, which is in the addresses of results.
+//! Embeds the folders `domains/` and `templates/`. Compiles the guest, a static program that runs
+//! in any image of this architecture. Computes the build's id, which is a part of results' keys.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,9 +12,9 @@ use std::{env, fs};
 #[allow(dead_code, unreachable_pub, reason = "written for the crate, which uses more of it")]
 mod walk;
 
-/// Files and folders of the build id. Results depend on all of them.
+/// Files and folders that results depend on. The build's id is a hash of them.
 const SOURCES: [&str; 6] = ["src", "domains", "templates", "Cargo.toml", "Cargo.lock", "build.rs"];
-/// The bounds only catch a folder that was put there by mistake.
+/// Limits of an embedded folder. Only a folder that is there by mistake exceeds them.
 const BOUNDS: walk::Bounds = walk::Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -76,7 +76,8 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
         let place = Path::new(&root).join(folder);
         for found in walk::walk(&place, &BOUNDS, walk::Clutter::LeftOut, walk::Links::Refused)?.files {
             let path = format!("{folder}/{}", found.path);
-            // The variable instead of its value: a target folder may be shared with another checkout, which may be removed later.
+            // The text names the variable, not its value. A target folder may be shared with
+            // another checkout, which may be removed later.
             let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/{path}"));
             writeln!(table, "    ({path:?}, include_bytes!({file}), {}),", found.executable)?;
         }
@@ -85,8 +86,7 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
     write_if_changed(&out("assets.rs")?, &table)
 }
 
-/// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`, unless the guest there is of the same sources
-/// and compiler.
+/// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`, unless that is up to date.
 fn build_guest() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-check-cfg=cfg(guest_binary)");
     let (guest, stamp) = (out("guest")?, out("guest_sources")?);
@@ -100,8 +100,9 @@ fn build_guest() -> Result<(), Box<dyn Error>> {
     if guest.is_file() && fs::read_to_string(&stamp).is_ok_and(|old| old == sources) {
         return Ok(());
     }
-    // Cargo can compile a package's own binaries only for the package's target features, and artifact dependencies are
-    // unstable, so rustc is called directly. `crt-static` works with glibc, so no musl target has to be installed.
+    // Rustc is called directly. Cargo would compile a binary of this package with the package's own
+    // target features, and artifact dependencies are unstable. `crt-static` works with glibc, so no
+    // musl target is needed.
     let status = Command::new(env::var("RUSTC")?)
         .args([
             "--crate-name",
@@ -118,7 +119,8 @@ fn build_guest() -> Result<(), Box<dyn Error>> {
         .args(["--cfg", "guest_binary", "-o"])
         .arg(&guest)
         .arg("src/guest/bin.rs")
-        // Flags meant for the host binary (coverage, a linker plug-in) must not reach a program without a runtime for them.
+        // These flags are for the host's binary, e.g. for coverage. A program without a runtime
+        // must not get them.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .status()?;
     if !status.success() {

@@ -1,4 +1,5 @@
-//! Overhead of a scaffold per action, compared with Harbor's terminus-2; and hundreds of rollouts in one process.
+//! Overhead of a scaffold per action, compared with Harbor's terminus-2; and hundreds of rollouts
+//! in one process.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -31,7 +32,8 @@ use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
 use crate::{BenchContext, fixture};
 
-/// Turns of a long and a short episode: what a turn costs is their difference, so that starting and judging do not count.
+/// Turns of a long and of a short episode. The difference gives the time of a turn, without start
+/// and judging.
 const LONG: usize = 22;
 const SHORT: usize = 2;
 const ROUNDS: usize = 3;
@@ -87,7 +89,7 @@ fn limits() -> StepLimits {
     StepLimits { turns: 100, ..StepLimits::scripted(Duration::from_secs(600)) }
 }
 
-/// The action alone: from message to observation, with neither client nor journal.
+/// Measures an action alone, from message to observation, without client and journal.
 async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     let assets = Assets::embedded();
     let sandbox = fixture::launch(&context.engine, &Image::named(fixture::BASE)).await?;
@@ -111,7 +113,7 @@ async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<
         let unit = format!("actions-{number}");
         let conversation = one(&*load(&assets)?, &models, &unit, &episode).await?;
         for pair in conversation.seen.windows(2) {
-            // From one message to the next, without the time that the model took for it.
+            // The time from one message to the next, without the model's time.
             let gap = pair[1].at_ms as f64 - pair[0].at_ms as f64 - pair[1].think_ms;
             sample.push(gap.max(0.0));
         }
@@ -149,7 +151,8 @@ async fn one(
     Ok(conversation)
 }
 
-/// A whole turn: client, journal on the disk, action. Harbor's terminus-2 beside it, on the same task and endpoint.
+/// Measures a whole turn: client, journal on the disk, action. Harbor's terminus-2 runs on the same
+/// task and endpoint.
 async fn turns(
     context: &BenchContext,
     endpoint: &Endpoint,
@@ -187,7 +190,8 @@ async fn turns(
                 sample.push((long - short) * 1e3 / (LONG - SHORT) as f64);
             }
             let line = Line::new(Who::Harbor, "terminus-2: a turn".to_owned(), Unit::Milliseconds, &sample);
-            // Beside terminus with early wake, which says and does the same.
+            // Harbor's line is compared with terminus with early wake, which sends the same
+            // messages.
             let ours = lines.get(3).context("the terminus line is missing")?;
             lines.push(line.times_lower(ours).aim("≥ 20 ×", |ratio| ratio >= 20.0));
         }
@@ -258,7 +262,7 @@ struct Fleet {
     fastest: f64,
 }
 
-/// Five hundred rollouts at once, in a process of their own, on the process engine.
+/// Runs five hundred rollouts at once, in a separate process, on the process engine.
 async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(["--bench", "--fleet", &endpoint.base_url])
@@ -296,7 +300,7 @@ async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     ])
 }
 
-/// The fleet itself, run in a process of its own.
+/// The fleet itself. It runs in a separate process.
 pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
     let engine = process_engine();
     let assets = Assets::embedded();

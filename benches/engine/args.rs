@@ -4,7 +4,8 @@ use std::fmt;
 
 use clap::{Parser, ValueEnum};
 
-/// A task whose tests run none of the solver's programs, so that a trial is two containers: solver and verifier.
+/// A task whose tests run no program of the solver. So a trial has two containers: solver and
+/// verifier.
 const RECIPE: &str = "data_science/settle-meter-readings";
 
 /// Measures termsmith, compared with the engine that it runs on.
@@ -23,7 +24,7 @@ pub(crate) struct Args {
     /// Most sandboxes to hold at once
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) most: usize,
-    /// The recipe whose task is tried; its tests should run no programs of the solver's
+    /// The recipe whose task is tried. Its tests should run no programs of the solver
     #[arg(long, value_name = "DOMAIN/NAME", default_value = RECIPE)]
     pub(crate) recipe: String,
     /// Only this part of the section `agents`

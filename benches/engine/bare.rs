@@ -1,4 +1,4 @@
-//! Baseline: the engine alone, as a harness uses it that makes one API call per operation.
+//! Baseline: the engine alone, with one API call per operation, as a harness uses it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use termsmith::sandbox::{Engine, Image};
 
 use crate::fixture;
 
-/// The label by which any termsmith sweeps containers of owners that have died.
+/// The label of a container's owner. Any termsmith removes containers whose owner has died.
 const OWNER_LABEL: &str = "termsmith.owner";
-/// Holds this process's number.
+/// The label with this process's number.
 const BENCH_LABEL: &str = "termsmith.bench";
-/// Outlives every section. As process 1 it ignores every signal except SIGKILL.
+/// A command that outlives every section. As process 1 it ignores every signal but SIGKILL.
 const IDLE: [&str; 2] = ["/bin/sleep", "3600"];
 
-/// A connection of its own to the engine. Cheap to clone.
+/// A separate connection to the engine. It is cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Bare {
     pub(crate) docker: Docker,
@@ -32,7 +32,7 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    /// Connects to the engine that `engine` is connected to, and makes sure that it is the same one.
+    /// Connects to the engine of `engine`, and checks that it is the same one.
     pub(crate) async fn connect(engine: &Engine) -> anyhow::Result<Self> {
         let docker = Docker::connect_with_defaults()?.negotiate_version().await?;
         let sandbox = fixture::launch(engine, &Image::named(fixture::BASE)).await?;
@@ -40,7 +40,8 @@ impl Bare {
         sandbox.destroy().await;
         let inspected = inspected.context("the bench and termsmith found two engines; set DOCKER_HOST")?;
         let labels = inspected.config.and_then(|config| config.labels).unwrap_or_default();
-        // Bare containers carry our owner's label: should this process be killed, the next sweep removes them too.
+        // Bare containers have our owner's label, so the next sweep removes them if this process is
+        // killed.
         let owner = labels.get(OWNER_LABEL).cloned().unwrap_or_default();
         let labels = HashMap::from([
             (OWNER_LABEL.to_owned(), owner),
@@ -49,7 +50,7 @@ impl Bare {
         Ok(Self { docker, labels, made: Arc::default() })
     }
 
-    /// Creates and starts a container that idles, without a network and otherwise as the engine does by default.
+    /// Creates and starts an idle container without a network. All else is the engine's default.
     pub(crate) async fn start(&self, image: &str) -> anyhow::Result<String> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let name = format!("termsmith-bench-{}-{number}", std::process::id());
@@ -73,7 +74,8 @@ impl Bare {
         Ok(self.docker.remove_container(name, Some(options)).await?)
     }
 
-    /// One action the usual way: create an exec, start it, read its output to the end, ask for its status.
+    /// Runs a command in the usual way: creates an exec, starts it, reads its output to the end,
+    /// asks for its status.
     pub(crate) async fn exec(&self, container: &str, argv: &[&str]) -> anyhow::Result<()> {
         let options = CreateExecOptions {
             attach_stdout: Some(true),
@@ -100,14 +102,15 @@ impl Bare {
         Ok(pid.filter(|pid| *pid != 0))
     }
 
-    /// Removes every container that [`start`](Self::start) made and that is still there, after a failure or an interrupt.
+    /// Removes every container of [`start`](Self::start) that is left after a failure or an
+    /// interrupt.
     pub(crate) async fn clear(&self) {
         let label = format!("{BENCH_LABEL}={}", std::process::id());
         let filters = HashMap::from([("label", vec![label])]);
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
         let left = self.docker.list_containers(Some(options)).await.unwrap_or_default();
         for id in left.into_iter().filter_map(|container| container.id) {
-            // What fails here is swept by its owner's label.
+            // If this fails, a sweep removes the container.
             let _ = self.remove(&id).await;
         }
     }

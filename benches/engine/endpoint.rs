@@ -1,4 +1,5 @@
-//! A model endpoint that replies at once: as many harmless commands as the model's name says, then the submission.
+//! A model endpoint that replies at once. It sends as many harmless commands as the model's name
+//! says, and then submits.
 
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Every command: it takes no time itself.
+/// The command of every message. It takes no time.
 const COMMAND: &str = ":";
 
 /// A server in this process.

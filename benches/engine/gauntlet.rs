@@ -1,4 +1,5 @@
-//! Screening: trials per second, duration of a whole standard gauntlet, and its two simplest rows compared with Harbor.
+//! Screening: trials per second, the time of a whole standard gauntlet, and its two simplest rows
+//! compared with Harbor.
 
 use std::time::Instant;
 

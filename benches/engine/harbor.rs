@@ -1,4 +1,4 @@
-//! The peer: Harbor's oracle agent on the same task.
+//! Measures Harbor's oracle agent on the same task, for comparison.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use termsmith::model::FileTree;
 use termsmith::store::publish_tree;
 use tokio::process::{Child, Command};
 
-/// Trials of one job per concurrent slot: one more than a single wave, so that slots are used again.
+/// Trials of one job for each concurrent slot. There are two, so that slots are used again.
 const TRIALS_PER_PLACE: usize = 2;
 /// Longest wait for an interrupted Harbor to remove its containers: as long as two of its trials.
 const REMOVAL: Duration = Duration::from_secs(30);
@@ -50,15 +50,16 @@ pub(crate) struct Prepared {
 
 /// Results of one job.
 pub(crate) struct Job {
-    /// Trials per hour, from the start of the first to the end of the last, without the start of the program.
+    /// Trials per hour, from the first trial's start to the last one's end. The start of the
+    /// program does not count.
     pub(crate) per_hour: f64,
-    /// Of each trial, from its beginning to the container's removal.
+    /// Seconds of each trial, from its beginning to the container's removal.
     pub(crate) seconds: Vec<f64>,
-    /// Of each trial, from its beginning to its verdict.
+    /// Seconds of each trial, from its beginning to its verdict.
     pub(crate) verdict_seconds: Vec<f64>,
 }
 
-/// The required fields of a trial's `result.json`.
+/// The needed fields of a trial's `result.json`.
 #[derive(Deserialize)]
 struct TrialResult {
     started_at: String,
@@ -94,10 +95,10 @@ impl Harbor {
         std::env::var_os("PEER_HARBOR").filter(|command| !command.is_empty()).map(|command| Self { command })
     }
 
-    /// Writes the task and runs one trial of it, which builds its image and is not counted.
+    /// Writes the task and runs one trial of it. That builds its image, and is not counted.
     ///
-    /// With a public network: Harbor enforces `no-network` by a sidecar image of Docker Hub, which is not reached everywhere, and would be
-    /// a container more.
+    /// The task has a public network. Harbor enforces `no-network` by a sidecar image from Docker
+    /// Hub, which is not reachable everywhere, and would be one more container.
     pub(crate) async fn prepare(self, task: &FileTree) -> anyhow::Result<Prepared> {
         let folder = tempfile::tempdir()?;
         publish_tree(&folder.path().join("scratch"), &folder.path().join("task"), task)?;
@@ -167,15 +168,15 @@ impl Prepared {
     }
 }
 
-/// A Harbor that runs. Dropped before its end, it is asked to end, and awaited while it removes its containers: their files lie in a
-/// folder that is removed next.
+/// A running Harbor. When this is dropped before Harbor has ended, Harbor is told to end. The drop
+/// waits until its containers are gone, because their files lie in a folder that is removed next.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
         // `None` after its end.
         let Some(group) = self.0.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return };
-        // An error means that it ended just now.
+        // An error means that it has just ended.
         let _ = kill_process_group(group, Signal::TERM);
         let begun = Instant::now();
         while begun.elapsed() < REMOVAL && matches!(self.0.try_wait(), Ok(None)) {
@@ -184,7 +185,8 @@ impl Drop for Running {
     }
 }
 
-/// Runs `command` to its end, in a process group of its own, so that the bench decides when Harbor hears of an interruption.
+/// Runs `command` to its end in its own process group. So an interruption of the bench does not
+/// reach Harbor directly.
 async fn ended(command: &mut Command) -> std::io::Result<ExitStatus> {
     Running(command.process_group(0).spawn()?).0.wait().await
 }

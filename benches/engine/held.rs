@@ -18,9 +18,9 @@ const BUDGET_MIB: f64 = 16.0 * 1024.0;
 const RESERVE_MIB: f64 = 1024.0;
 /// No launch begins after this time.
 const WITHIN: Duration = Duration::from_secs(45);
-/// Concurrent launches; more would only queue in the engine.
+/// Number of concurrent launches. More would only queue in the engine.
 const AT_ONCE: usize = 4;
-/// Number of bare containers whose memory is measured: it varies by a few per cent.
+/// Number of bare containers whose memory is measured. It varies by a few per cent.
 const BARE: usize = 16;
 
 pub(crate) async fn measure(context: &BenchContext, most: usize) -> anyhow::Result<Section> {
@@ -72,7 +72,7 @@ pub(crate) async fn measure(context: &BenchContext, most: usize) -> anyhow::Resu
     Ok(section)
 }
 
-/// Launches until a limit is reached; returns which one.
+/// Launches until a limit is reached. Returns the limit's name.
 async fn hold(context: &BenchContext, image: &Image, most: usize, before: f64) -> (Vec<Sandbox>, String) {
     let started = Instant::now();
     let mut sandboxes = Vec::new();
@@ -106,7 +106,8 @@ async fn answers(sandbox: &Sandbox) -> bool {
     result.is_ok_and(|result| result.outcome == ShellOutcome::Exited(0))
 }
 
-/// Memory of each container's processes and the engine's process for it, in MiB. Empty if it cannot be read.
+/// Memory of each container's processes and the engine's process for it, in MiB. Empty if it cannot
+/// be read.
 async fn memory(context: &BenchContext, containers: impl Iterator<Item = &str>) -> anyhow::Result<Sample> {
     let mut sample = Sample::default();
     for container in containers {

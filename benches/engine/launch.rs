@@ -20,7 +20,7 @@ use crate::{BenchContext, fixture};
 const ROUNDS: usize = 40;
 const WITHIN: Duration = Duration::from_secs(30);
 const WARM_UP: usize = 2;
-/// An engine that has not removed a container by then has stopped answering.
+/// An engine that has not removed a container after this time has stopped answering.
 const VERIFIER_TIMEOUT_FACTOR: Duration = Duration::from_secs(60);
 
 /// The measured stages.
@@ -89,7 +89,8 @@ async fn round(
     Ok(())
 }
 
-/// The engine's events of removed containers: termsmith removes in the background, so only the engine reports the end.
+/// The engine's events of removed containers. Termsmith removes in the background, so only the
+/// engine reports the end.
 struct Removals(Pin<Box<dyn Stream<Item = Result<EventMessage, Error>> + Send>>);
 
 impl Removals {

@@ -1,7 +1,8 @@
 //! Speed and memory of termsmith, compared with the engine in the same run.
 //!
-//! `make bench`, or `cargo bench --bench engine -- [SECTION…] [--json]`. No time is asserted: the output has the measurements,
-//! their number, and whether an aim was met. Compared measurements are interleaved, because a machine's load changes by the second.
+//! `make bench`, or `cargo bench --bench engine -- [SECTION…] [--json]`. No time is asserted. The
+//! output has the measurements, their number, and whether an aim was met. Measurements that are
+//! compared alternate, because a machine's load changes by the second.
 
 mod agents;
 mod args;
@@ -44,7 +45,8 @@ struct BenchContext {
 fn main() -> ExitCode {
     let args = Args::parse();
     if !args.bench {
-        // `cargo test --all-targets` runs bench targets too, and a test run should not spend minutes on measurements.
+        // `cargo test --all-targets` runs benches too. A test run should not spend minutes on
+        // measurements.
         note("nothing measured; `cargo bench` measures");
         return ExitCode::SUCCESS;
     }
@@ -61,7 +63,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Part of the section `agents`, which is a process of its own because its memory is measured.
+/// A part of the section `agents`. It is a separate process because its memory is measured.
 #[expect(clippy::print_stdout, reason = "its parent reads it")]
 fn fleet(base_url: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -22,14 +22,16 @@ const REAL: usize = 10;
 /// Rollouts of the stores that are exported.
 const SIZES: [usize; 3] = [10, 100, LARGEST];
 const LARGEST: usize = 1000;
-/// Largest growth that counts as flat for a hundred times the rollouts: the buffers of one open row group.
+/// Largest growth of memory that counts as flat while rollouts grow a hundredfold. One open row
+/// group has buffers of this size.
 const FLAT: f64 = 1.5;
 const ROUNDS: usize = 3;
 /// A solver that leaves nearly as much as a verifier accepts (256 MiB).
 const LARGE: &str = "#!/bin/bash\nhead -c 240000000 /dev/urandom > large.bin\n";
-/// Largest peak for it: such subjects must pass through temporary files.
+/// Largest peak with it. Such archives must pass through temporary files.
 const LARGE_MAX: f64 = 64.0;
-/// Interval at which the kernel's high-water mark is read: later growth is missed.
+/// Interval between readings of the kernel's high-water mark. Growth after the last reading is
+/// missed.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
@@ -95,14 +97,14 @@ async fn peak(command: &str, args: &[&str]) -> anyhow::Result<f64> {
     let pid = child.id().context("it ended at once")?;
     let mut peak = None;
     let status = loop {
-        // The value disappears with the process; the last one read is kept.
+        // The value disappears with the process, so the last one is kept.
         peak = peak_memory(pid).or(peak);
         match child.try_wait()? {
             Some(status) => break status,
             None => tokio::time::sleep(LOOK_EVERY).await,
         }
     };
-    // 1: the verdict is a failure, as it should be for a solver that does something else.
+    // Status 1 is fine for `verify`: the solver does something else, so the verdict is a failure.
     let ended = status.success() || command == "verify" && status.code() == Some(1);
     ensure!(ended, "`termsmith {command} {}` ended with {status}", args.join(" "));
     peak.context("the kernel told no peak memory")
@@ -112,7 +114,7 @@ fn text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().with_context(|| format!("`{}` is not UTF-8", path.display()))
 }
 
-/// A run folder with `count` copies of `unit`, as the pipeline would have left them.
+/// Makes a run folder with `count` copies of `unit`, as the pipeline would have left them.
 fn copies(unit: &Gathered, out: &Path, count: usize) -> anyhow::Result<()> {
     let store = Store::new(RunDir::open(out)?);
     for index in 0..count {

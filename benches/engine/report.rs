@@ -24,7 +24,7 @@ pub(crate) struct Report {
 pub(crate) struct Section {
     pub(crate) name: &'static str,
     pub(crate) about: String,
-    /// Groups of rows: one measurement of termsmith with the measurements that it is compared with.
+    /// Groups of rows. A group has a measurement of termsmith, and those that it is compared with.
     pub(crate) groups: Vec<Vec<Line>>,
     pub(crate) notes: Vec<String>,
     pub(crate) seconds: f64,
@@ -67,11 +67,11 @@ pub(crate) enum Unit {
     Count,
 }
 
-/// Comparison of two lines; by medians unless stated otherwise.
+/// A comparison of two lines, by medians unless stated otherwise.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ratio {
-    /// How many times lower ours is, by medians and at the 99th percentile.
+    /// Ours is so many times lower, by medians and at the 99th percentile.
     TimesLower { p50: f64, p99: f64 },
     /// Ours as a multiple of this line.
     Multiple(f64),
@@ -118,7 +118,7 @@ impl Line {
         Self::new(who, what, unit, &Sample::of([value]))
     }
 
-    /// Compares `ours` as how many times lower it is.
+    /// Adds how many times lower `ours` is.
     pub(crate) fn times_lower(mut self, ours: &Self) -> Self {
         self.ratio = Some(Ratio::TimesLower { p50: self.p50 / ours.p50, p99: self.p99 / ours.p99 });
         self
@@ -136,7 +136,8 @@ impl Line {
         self
     }
 
-    /// States an aim and whether the median or the ratio, whichever `holds` looks at, meets it.
+    /// Adds an aim. `holds` gets the median, or the ratio if there is one, and says whether it
+    /// meets the aim.
     pub(crate) fn aim(mut self, text: &'static str, holds: impl FnOnce(f64) -> bool) -> Self {
         let value = match self.ratio {
             Some(Ratio::TimesLower { p50: ratio, .. } | Ratio::Multiple(ratio) | Ratio::OfFirst(ratio)) => {

@@ -28,7 +28,7 @@ impl Sample {
         self.percentile(50)
     }
 
-    /// Of fewer than a hundred measurements this is the largest.
+    /// The 99th percentile. Of fewer than a hundred measurements it is the largest.
     pub(crate) fn p99(&self) -> f64 {
         self.percentile(99)
     }
@@ -37,7 +37,7 @@ impl Sample {
         self.0.iter().copied().fold(f64::NAN, f64::min)
     }
 
-    /// Nearest rank: always a value that was measured.
+    /// The nearest rank, so it is always a measured value.
     fn percentile(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -50,7 +50,8 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// At most `count` rounds, and none begun after `within`: a slow machine gets fewer repetitions, not an endless bench.
+/// Gives at most `count` rounds, and begins none after `within`. So a slow machine gets fewer
+/// repetitions, not an endless bench.
 pub(crate) fn rounds(count: usize, within: Duration) -> impl Iterator<Item = usize> {
     let started = Instant::now();
     (0..count).take_while(move |round| *round == 0 || started.elapsed() < within)

@@ -80,7 +80,7 @@ fn push_line(text: &mut String, line: &Line, engine: &str) {
     let _ = writeln!(text, "{}", row.trim_end());
 }
 
-/// `484 × lower, aim ≥ 30 ×: met`
+/// E.g. `484 × lower, aim ≥ 30 ×: met`.
 fn verdict(line: &Line) -> String {
     let mut parts = Vec::new();
     match line.ratio {
@@ -106,7 +106,7 @@ fn figure(unit: Unit, value: f64) -> String {
     }
 }
 
-/// Three significant digits: more would be noise.
+/// Three significant digits. More would be noise.
 fn short(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 100.0 => 0,

@@ -1,4 +1,5 @@
-//! Trials per hour, with two fresh containers each, compared with the rate at which the engine itself starts pairs of containers.
+//! Trials per hour, with two fresh containers each. They are compared with the rate at which the
+//! engine itself starts pairs of containers.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,12 @@ use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
 
 const CONCURRENCY: [usize; 3] = [1, 4, 16];
-/// Concurrency at which the peer is measured. With sixteen trials at once on a small machine, each takes most of a minute.
+/// Concurrent trials of Harbor. With sixteen at once on a small machine, each would take most of a
+/// minute.
 const PEER_CONCURRENCY: [usize; 2] = [1, 4];
 const ROUNDS: usize = 3;
-/// No trial begins after this much of a round; those that run are finished and counted, and so is the time that they take.
+/// No trial begins after this part of a round. Running trials are finished and counted, with their
+/// time.
 const ROUND: Duration = Duration::from_secs(5);
 
 /// Rates by round.
@@ -108,7 +111,8 @@ fn lines(n: usize, measured: &Measured) -> Vec<Line> {
     lines
 }
 
-/// Runs `work` on `n` workers until the round is over, then `finish`. Returns the rate per hour, and the count.
+/// Runs `work` on `n` workers until the round is over, then `finish`. Returns the rate per hour,
+/// and the count.
 async fn saturate<W, F>(
     n: usize,
     work: impl Fn() -> W,

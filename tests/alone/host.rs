@@ -1,4 +1,4 @@
-//! The state of the host that must not change.
+//! Watches the host's state, which no container may change.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,14 +11,15 @@ use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptions,
 };
 
-/// Tolerated loss of free disk space: other programs of the host write too. A saboteur writes hundreds of megabytes.
+/// Tolerated loss of free disk space, because other programs of the host write too. A saboteur
+/// writes hundreds of megabytes.
 const DISK_TOLERANCE: u64 = 1 << 30;
 
 /// A host with a marked folder that no container may reach.
 pub(crate) struct Host {
     /// Holds `secret` and `box/secret`.
     pub(crate) folder: tempfile::TempDir,
-    /// The name that saboteurs give to anything they create outside.
+    /// A name that saboteurs give to everything they create outside.
     pub(crate) mark: String,
     before: Facts,
     free: u64,
@@ -27,10 +28,10 @@ pub(crate) struct Host {
 #[derive(Debug, PartialEq, Eq)]
 struct Facts {
     kernel: Vec<(String, String)>,
-    /// Mount points other than the engine's.
+    /// Mount points that are not the engine's.
     mounts: BTreeSet<String>,
     marked: Vec<(PathBuf, Vec<u8>, SystemTime)>,
-    /// Times of the files that a solver could hope to write through a link.
+    /// Times of files that a solver could try to write through a link.
     touched: Vec<Option<SystemTime>>,
 }
 
@@ -55,7 +56,7 @@ impl Host {
             .collect()
     }
 
-    /// Whether programs can be started and files written while saboteurs run.
+    /// Checks that programs can be started and files written while saboteurs run.
     pub(crate) fn works(&self) -> Result<(), String> {
         let ran = Command::new("true")
             .status()
@@ -69,7 +70,7 @@ impl Host {
             .map_err(|error| format!("the host's disk: {error}"))
     }
 
-    /// All differences from the former state.
+    /// All differences from the state at the start.
     pub(crate) fn harm(&self) -> Vec<String> {
         let mut harm = Vec::new();
         let after = Facts::of(self.folder.path());
@@ -91,7 +92,7 @@ impl Host {
     }
 }
 
-/// The secret: no container has read it unless a record contains this text.
+/// The host's secret. If a record contains it, a container has read it.
 pub(crate) const SECRET: &str = "kept-by-the-host-alone";
 const SECRETS: [&str; 2] = ["secret", "box/secret"];
 
@@ -130,7 +131,7 @@ fn free() -> u64 {
     stat.f_bavail * stat.f_frsize
 }
 
-/// Containers and images of this process that are left on the engine, by name.
+/// Names of this process's containers and images that are left on the engine.
 pub(crate) async fn left_on_engine(api: &Docker) -> Vec<String> {
     let label = "termsmith.owner".to_owned();
     let pid = std::process::id().to_string();
@@ -151,7 +152,7 @@ pub(crate) async fn left_on_engine(api: &Docker) -> Vec<String> {
     names.chain(images.map(|image| image.id)).chain(networks).collect()
 }
 
-/// Processes of this host whose control group belongs to a container that the engine does not know any more.
+/// Processes of this host in the control group of a container that the engine no longer knows.
 pub(crate) async fn strays(api: &Docker) -> Vec<String> {
     let options = ListContainersOptionsBuilder::new().all(true).build();
     let known: BTreeSet<String> =

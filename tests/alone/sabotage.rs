@@ -1,5 +1,5 @@
-//! Hostile solvers, each in a real trial with a sibling beside it. A saboteur's trial must have the expected label, its sibling must pass
-//! every check, and the host must be unchanged.
+//! Hostile solvers in real trials, each with a sibling beside it. The saboteur's trial must have
+//! the expected end. Its sibling must pass every check. The host must not change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,11 +17,12 @@ use crate::support::task::{REFERENCE, Shape, task, tree};
 
 /// Concurrent saboteurs, each with a sibling.
 const LANES: usize = 2;
-/// Maximum number of siblings of one saboteur, one after the other: more would only use processor time.
+/// Maximum number of siblings of one saboteur, one after another. More would only take time.
 const MAX_SIBLINGS: usize = 6;
-/// Maximum memory of this process: archives of two subjects at their limit, in a few copies. A saboteur produces 100 GB.
+/// Maximum memory of this process: a few copies of two archives at their limit. A saboteur writes
+/// 100 GB.
 const MAX_MEMORY: u64 = 2 << 30;
-/// Characters of the output that are shown for an unexpected end.
+/// Characters of the output that an error message shows.
 const MAX_SHOWN: usize = 1500;
 
 /// One saboteur.
@@ -36,18 +37,18 @@ struct Saboteur {
     says: &'static [&'static str],
 }
 
-/// The expected end of a trial. Every end is a failure of the saboteur.
+/// The expected end of a trial. In every end the saboteur fails.
 #[derive(Clone, Copy, Debug)]
 enum Ends {
     /// Every check has a result, and not all of them passed.
     Judged,
-    /// Its state cannot be judged, for a reason that contains these words.
+    /// The state cannot be judged. The reason contains these words.
     Spoilt(&'static str),
-    /// Its sandbox was lost, for a reason that contains these words.
+    /// The sandbox was lost. The reason contains these words.
     Lost(&'static str),
     /// Its time limit was reached.
     OutOfTime,
-    /// A failure or a time-out, depending on which limit the machine reaches first.
+    /// Failed or out of time, depending on which limit the machine reaches first.
     Failed,
 }
 
@@ -60,12 +61,12 @@ fn saboteur(
     Saboteur { name, script: script.into(), shape: Shape::Files, timeout_sec: 120, ends, says }
 }
 
-/// Solves the task, then damages the programs that the tests start again.
+/// Solves the task, and then damages the programs that the tests run.
 fn with_programs(name: &'static str, spoil: &str, ends: Ends) -> Saboteur {
     Saboteur { shape: Shape::Programs, ..saboteur(name, format!("{REFERENCE}{spoil}"), ends, &[]) }
 }
 
-/// Solves the task except for its service, which runs `victim.py` with this argument.
+/// Solves the task but for its service, which runs `victim.py` with this argument.
 fn service(name: &'static str, argument: &str) -> Saboteur {
     let start = format!(
         "cp /solution/victim.py .; echo 'setsid python3 /app/victim.py {argument} </dev/null >/dev/null 2>&1 & sleep 1' >start.sh"
@@ -80,7 +81,7 @@ fn python(script: &str) -> String {
 fn saboteurs() -> Vec<Saboteur> {
     use Ends::{Failed, Judged, Lost, OutOfTime, Spoilt};
     vec![
-        // Longest first, so that none of them delays the end.
+        // The longest saboteurs come first, so that none delays the end of the test.
         saboteur(
             "a million inodes",
             python(
@@ -104,7 +105,8 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "fork bomb",
             python(
-                // The first process continues until it meets the limit, even if its children leave it hardly any processor time.
+                // The first process continues until it meets the limit, although its children leave
+                // it hardly any processor time.
                 "first, end, met = os.getpid(), time.time() + 60, ''\nwhile time.time() < end and not (met and os.getpid() == first):\n  try: os.fork()\n  except OSError as error: met = error\nif os.getpid() == first: print(met)",
             ) + "bomb() { bomb | bomb & }; bomb",
             Judged,
@@ -162,7 +164,7 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "the guest's pipes",
             "python3 /solution/pipes.py; exec >&- 2>&-; sleep 1",
-            // On a busy machine its floods take longer than its time limit.
+            // On a busy machine these floods take longer than the time limit.
             Failed,
             &["none of process 1's", "flooded a pipe of the shell's"],
         ),
@@ -178,7 +180,8 @@ fn saboteurs() -> Vec<Saboteur> {
             Spoilt("sandbox_lost"),
             &["/older"],
         ),
-        // As an engine writes such names into archives, one of them is a record of another path.
+        // An engine writes such names into an archive. A naive reader takes a part of the name for
+        // the record of another path.
         saboteur(
             "a name that is a record of an archive's header",
             format!(
@@ -242,7 +245,8 @@ fn saboteurs() -> Vec<Saboteur> {
             Judged,
             &["bytes omitted", "through"],
         ),
-        // Judged like any other wrong table: the message of the check is no reason to have no verdict.
+        // It is judged like any other wrong table. The check's strange message does not prevent a
+        // verdict.
         saboteur(
             "half a character in a failure message",
             r#"printf %s '["\ud800 \udfff\u001b[2K"]' >table.json; cat table.json"#,
@@ -296,7 +300,8 @@ fn saboteurs() -> Vec<Saboteur> {
             "printf '#!/bin/sh\\necho 0\\n' >bin/total; read -r mark folder </solution/host; cd /; mv /etc /old; ln -s ../../../../..$folder /etc; mv /.termsmith /older; ln -s $folder /.termsmith",
             Judged,
         ),
-        // Attempts to blame the infrastructure: a guest that is ended or silenced from within its container.
+        // These try to blame the infrastructure: they end or silence the guest from within the
+        // container.
         saboteur(
             "a guest behind a thousand busy loops, idle by its scheduler",
             "python3 /solution/starve.py && sleep 100",
@@ -343,12 +348,12 @@ fn saboteurs() -> Vec<Saboteur> {
             &[],
         )
         .within(8),
-        // Subjects that could break archiving or extraction.
+        // These leave files that could break archiving or extraction.
         saboteur("odd names, links and times", "python3 /solution/odd.py names", Failed, &[]),
         saboteur("paths longer than any path may be", "python3 /solution/odd.py deep", Failed, &[]),
         saboteur("links to what is not carried", "python3 /solution/odd.py links", Failed, &[]),
         saboteur("folders without any permission", "python3 /solution/odd.py closed", Failed, &[]),
-        // Subjects that could crash their reader.
+        // These leave files that could crash their reader.
         saboteur(
             "a table of more objects than the verifier has memory",
             "python3 -c 'open(\"table.json\", \"w\").write(\"[\" + \"{},\" * 10_000_000 + \"{}]\")'",
@@ -413,7 +418,7 @@ fn saboteurs() -> Vec<Saboteur> {
         service("a service that ends its container when it is asked", "probed"),
         service("a service that ends its container when it is asked again", "probed-again"),
         service("a service that ends its container as it is brought up", "memory"),
-        // Written to the disk, for longer than the watchdog's interval.
+        // They write to the disk for longer than the watchdog's interval.
         with_programs(
             "sparse results that are more than the disk holds",
             "truncate -s 120M sum.txt /srv/shelf/box/sparse; printf '#!/bin/sh\\nsleep 4\\n' >bin/total",
@@ -497,7 +502,7 @@ impl Saboteur {
     }
 }
 
-/// The tasks with and without programs, and their common image.
+/// The tasks with and without programs, and the image that they share.
 struct SabotageContext {
     engine: Engine,
     images: Images,
@@ -526,7 +531,8 @@ impl SabotageContext {
         Self { engine, images, files, system, programs, service, host: Host::new() }
     }
 
-    /// Runs one saboteur's trial, with siblings for as long as it lasts. Returns the faults.
+    /// Runs one saboteur's trial. Siblings run as long as it lasts. Returns everything that went
+    /// wrong.
     async fn sabotage(&self, saboteur: &Saboteur) -> Vec<String> {
         let mut task = match saboteur.shape {
             Shape::Files => self.files.clone(),
@@ -581,7 +587,7 @@ impl SabotageContext {
         faults.into_iter().map(|fault| format!("{}: {fault}", saboteur.name)).collect()
     }
 
-    /// The reference passes with every check.
+    /// Runs the reference, which must pass every check. Returns the reason if it does not.
     async fn sibling(&self) -> Option<String> {
         let task = &self.programs;
         match run_trial(
@@ -631,7 +637,7 @@ fn sabotaged(step: usize) {
             .await;
         assert!(faults.iter().all(Vec::is_empty), "{}", faults.concat().join("\n"));
 
-        // The engine answers, and its resources are released.
+        // The engine still answers, and has released its resources.
         assert_eq!(context.sibling().await, None);
         let began = Instant::now();
         context.engine.close().await;
@@ -647,17 +653,18 @@ fn sabotaged(step: usize) {
     });
 }
 
-/// Runnable processes per processor: enough to keep programs from meeting their time limits.
+/// Runnable processes for each processor. So many make programs meet their time limits.
 const HOGS: usize = 8;
 
-/// Processes of the host that use all processors, until they are dropped.
+/// Processes on the host that use all processors. They end when this is dropped.
 struct Hogs(Vec<std::process::Child>);
 
 impl Hogs {
     fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        // Each in a session of its own, since the kernel shares processors among sessions first.
-        // They end by themselves after a minute of processor time, since a killed test ends none.
+        // Each is in a session of its own, because the kernel divides processor time among sessions
+        // first. Each ends by itself after a minute of processor time, because a killed test ends
+        // none.
         let hog = || {
             let spin = "ulimit -t 60; while :; do :; done";
             std::process::Command::new("setsid").args(["sh", "-c", spin]).spawn().unwrap()
@@ -675,7 +682,7 @@ impl Drop for Hogs {
     }
 }
 
-/// The cause of a verdict on an edit that met its limit.
+/// The cause in the verdict on an edited solution that met its limit.
 const EDITED: &str = "the solution ran many times as long as the one that it is an edit of";
 
 #[test]
@@ -727,7 +734,7 @@ fn a_busy_host_fails_no_right_program_and_passes_none_that_hangs() {
             println!("{:>5.1} s  {waits}: {:?}", trial.log.seconds, trial.verdict.outcome);
             assert_eq!(trial.verdict.outcome, expect, "{waits}: {:?}", trial.log);
         };
-        // Within its time limit, if it has a processor.
+        // This is within the time limit, if the program has a processor.
         check("while time.process_time() < 2: pass", Outcome::Pass).await;
         check("time.sleep(1000)", Outcome::Fail).await;
         context.engine.close().await;

@@ -1,5 +1,4 @@
-//! Builds and pulls that fail for reasons of the engine, of a registry or of the task, at an engine
-//! that only pretends.
+//! Builds and pulls that fail because of the engine, a registry or the task. The engine is a fake.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +12,14 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::support::engine::{DOCKER, context, image_spec, run};
 
-/// What the engine does.
+/// How the fake engine answers.
 #[derive(Clone, Copy)]
 struct Answers {
-    /// The error with which a build's second step, its RUN, ends.
+    /// The error of the build's second step, a RUN.
     build: &'static str,
-    /// The status and message of every new container.
+    /// The status and message for every new container.
     create: (u16, &'static str),
-    /// Those of a pull; 200 pulls.
+    /// The status and message for a pull. With status 200 it succeeds.
     pull: (u16, &'static str),
 }
 
@@ -36,7 +35,7 @@ struct Fake {
 }
 
 impl Fake {
-    /// Has the image `here:1`, and no other.
+    /// Starts an engine that has only the image `here:1`.
     fn start(answers: Answers) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("sock")).unwrap();
@@ -99,8 +98,8 @@ async fn serve(mut client: UnixStream, answers: Answers, builds: Arc<AtomicUsize
     let _ = client.write_all(format!("{head}{text}").as_bytes()).await;
 }
 
-/// A step that the engine ended without a status is the engine's fault if it starts no other
-/// container of that image either.
+/// The engine ended a build step without a status. If it starts no other container of that image
+/// either, it is at fault.
 #[test]
 fn an_engine_without_network_or_disk_is_no_fault_of_the_dockerfile() {
     run(async {
@@ -176,7 +175,7 @@ fn the_registrys_answer_decides_who_is_at_fault_for_a_base() {
         )
         .await;
         check("FROM a:1", (429, "toomanyrequests"), 1, "Infra: image `a:1`").await;
-        // It says that it has pulled, and there is no image.
+        // The engine says that it has pulled the image, but has no image.
         check("FROM a:1", (200, ""), 1, "Infra: image `a:1`").await;
         check("FROM here:1\nCOPY --from=b:1 x y", (404, "no"), 1, "Caller: image `b:1`").await;
         let empty = "task: Dockerfile, line 3: the base `${B}` is empty: its ARG stands between stages";

@@ -1,4 +1,5 @@
-//! `tests/test.sh` of emitted tasks, as a harness runs it: the reward that it leaves, or none.
+//! Runs `tests/test.sh` of published tasks as a harness does. Checks the reward that it leaves, if
+//! any.
 
 use std::time::Duration;
 
@@ -8,23 +9,23 @@ use termsmith::sandbox::{ImageSpec, LaunchSpec, Network};
 use crate::support::engine::{docker, limit, run};
 use crate::support::task::{Shape, task};
 
-/// The limit for all checks in the emitted script, which would make the test slow.
+/// The limit for all checks in the published script. It would make the test slow.
 const EMITTED: &str = "seconds=290\n";
-/// The limit instead: enough for the checks to begin on a busy host, and for programs to have half
-/// of it.
+/// Shorter limits in its place. They suffice for the checks to begin on a busy host, and for
+/// programs to have half of the time.
 const SECONDS: [&str; 2] = ["seconds=6\n", "seconds=15\n"];
-/// The beginning of the checks: the host of this test may be busy, and that must not decide.
+/// The beginning of the checks. The host of this test may be busy, and must not decide the result.
 const SETTLED: &str =
     "import os, time\nimport patience\nfrom subject import run\npatience._slowness = lambda: 1\n";
-/// What the script knows of the container's processor time, and the same for one that had a
-/// processor all the time.
+/// How the script reads the container's processor time. The second text claims that the container
+/// had a processor all the time.
 const USED: [&str; 2] = ["before=$(used)\n", "before=-99999\n"];
 /// A program whose threads want twelve processors.
 const TWELVE: &str =
     "run(['bash', '-c', 'for i in {1..12}; do while :; do :; done & done; wait'], timeout=3)";
-/// The beginning of checks with a processor.
+/// The beginning of checks that had a processor.
 const SERVED: &str = "'served'; ";
-/// How a harness starts it.
+/// How a harness starts the script.
 const ORDINARY: &str = "bash /tests/test.sh";
 
 #[test]
@@ -38,7 +39,8 @@ fn checks_that_run_out_of_time_leave_no_reward() {
         let image = engine.ensure_image(&image).await.unwrap();
         let script = task.tests.text("test.sh").unwrap().to_owned();
         assert!(script.contains(EMITTED) && script.contains(USED[0]), "{script}");
-        // Those of the saboteurs' task are below the bounds that its verifier sets for programs.
+        // The limits of the saboteurs' task are lower than those that its verifier sets for
+        // programs.
         let limits = Limits::default();
         let check = async |starts: &str, checks: &str, expect: (&str, &str)| {
             let spec = LaunchSpec {
@@ -77,17 +79,17 @@ fn checks_that_run_out_of_time_leave_no_reward() {
         check(ORDINARY, "done = run(['echo', 'x']); assert done.stdout == 'x\\n', done", ("status 0", "1"))
             .await;
         check(ORDINARY, "assert run(['false']).code == 0", ("status 0", "0")).await;
-        // The checks themselves are slow: no verdict.
+        // The checks themselves are slow, so there is no verdict.
         check(ORDINARY, "time.sleep(1000)", ("status 124", "")).await;
         check(ORDINARY, "[run(['true']) for _ in range(3)]; time.sleep(1000)", ("status 124", "")).await;
-        // A program of the solver's met its own limit, which is a failing check.
+        // A program of the solver met its own limit, so the check fails.
         check(ORDINARY, "assert run(['sleep', '99'], timeout=1).code == 0", ("status 0", "0")).await;
         check(ORDINARY, "run(['sleep', '99'], timeout=1); time.sleep(99)", ("status 0", "0")).await;
-        // The same in a probe, which itself is within its limit.
+        // The same in a probe, which is within its own limit.
         check(ORDINARY, "from subject import probe; probe('tell()', {}); time.sleep(99)", ("status 0", "0"))
             .await;
-        // Programs of the solver's took the time, one by one within their limits, or one that has
-        // not met its limit.
+        // The solver's programs took the time: many short ones, or one that has not met its limit
+        // yet.
         check(ORDINARY, "[run(['sleep', '1']) for _ in range(99)]", ("status 0", "0")).await;
         check(ORDINARY, "run(['sleep', '99'], timeout=60)", ("status 0", "0")).await;
         // The same programs on a busy machine, where they had a fifth of that time.
@@ -97,15 +99,15 @@ fn checks_that_run_out_of_time_leave_no_reward() {
             ("status 124", ""),
         )
         .await;
-        // The tests took a processor all the time, e.g. a git tree of 10^30 files was read.
+        // The tests had a processor all the time. E.g. they read a git tree of 10^30 files.
         check(ORDINARY, &format!("{SERVED}time.sleep(1000)"), ("status 0", "0")).await;
-        // Threads of the subject's are no load of the machine.
+        // Threads of the solver's programs do not make the machine busy.
         let counted = format!(
             "import threading; one = threading.Thread(target=lambda: {TWELVE}); one.start(); time.sleep(1.5); \
              found = patience._running_here(); one.join(); assert found >= 12, found"
         );
         check(ORDINARY, &counted, ("status 0", "1")).await;
-        // The tests broke, which the solver may have caused.
+        // The tests broke. The solver may have caused that.
         check(ORDINARY, "os._exit(3)", ("status 0", "0")).await;
         check(ORDINARY, "os.kill(os.getpid(), 9)", ("status 0", "0")).await;
         // The harness's own limit ends the script.

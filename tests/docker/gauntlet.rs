@@ -1,12 +1,13 @@
-//! Screening of foreign tasks, on a few of the corpus in `tests/gauntlet/`: one for each way of judging, and defects that only a trial can
-//! show. The whole corpus is `make gauntlet`.
+//! Screens some tasks of the corpus in `tests/gauntlet/`: one for each way of judging, and some
+//! defects that only a trial can show. `make gauntlet` screens the whole corpus.
 
 use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 use crate::support::bench::Bench;
 use crate::support::corpus::{prepare, task_dir};
 
-/// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
+/// The tasks that are screened here. The others have other defects, but take the same path through
+/// the code.
 const SAMPLE: [&str; 21] = [
     "build-fails",
     "clause-untested",
@@ -53,7 +54,7 @@ fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
     // A shell and its children use more than 100 KiB, and less than the limit.
     let limit = u64::from(timings.memory_mb) << 20;
     assert!(peak.is_none_or(|peak| (100 << 10..limit).contains(&peak)), "{timings:?}");
-    // A second screening reads the committed rows.
+    // A second screening reads the stored rows.
     let again = bench.run(&args);
     assert_eq!(again.out.lines().last(), Some(last.as_str()));
 }
@@ -103,7 +104,8 @@ fn a_termsmith_task_passes_a_standard_screening() {
     }
 }
 
-/// There programs of the subject run beside the tests, and what a solver planted outside the work directory is gone.
+/// In the separate mode the solver's programs run beside the tests. Files that a solver planted
+/// outside the work directory are gone.
 #[test]
 fn a_termsmith_task_repels_attacks_in_harbors_separate_mode() {
     let bench = Bench::new();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::support::bench::{Bench, assert_same, containers_of, copy, files, names};
 
-/// Two domains and three tasks: enough for a bug-fix with programs and a from-scratch task, few enough for five runs. Attacks on verifiers
-/// are tested in `tests/docker/gauntlet.rs`.
+/// Two domains and three tasks. They include a bug fix with programs and a task from scratch, and
+/// are few enough for five runs. Attacks on verifiers are tested in `tests/docker/gauntlet.rs`.
 const SELECTION: [&str; 8] =
     ["--seed", "7", "--count", "3", "--domain", "coding,data_science", "--rigor", "quick"];
 
@@ -21,7 +21,8 @@ fn run(out: &str) -> Vec<&str> {
     args
 }
 
-/// One uninterrupted run, shared by the tests of this file, which may run in separate processes.
+/// One uninterrupted run. The tests of this file share it, although they may run in separate
+/// processes.
 fn reference() -> &'static Bench {
     static REFERENCE: std::sync::OnceLock<Bench> = std::sync::OnceLock::new();
     REFERENCE.get_or_init(|| {
@@ -128,7 +129,7 @@ fn a_run_killed_at_any_point_continues() {
     let total = names(&whole.path("whole/store")).len();
     let bench = Bench::new();
     let mut killed = Vec::new();
-    // Killed when the given number of records is committed; the numbers are spread over the whole run.
+    // The run is killed after a given number of records. The numbers are spread over the whole run.
     for stop in 1..=killings() {
         let mut child = bench.spawn(&run("killed"));
         wait_for_records(&bench.path("killed/store"), total * stop / (killings() + 1), &mut child);
@@ -147,7 +148,7 @@ fn a_run_killed_at_any_point_continues() {
     assert_eq!(containers_of(&killed), Vec::<String>::new());
 }
 
-/// `make conformance` sets a larger number.
+/// Number of kills. `make conformance` sets a larger one.
 fn killings() -> usize {
     std::env::var("TERMSMITH_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }

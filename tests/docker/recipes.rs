@@ -1,4 +1,5 @@
-//! Every recipe passes `recipe check`: it is screened, and its expert is run in every strategy and with every mistake, and checked by the honesty rule.
+//! Every recipe passes `recipe check`: its task is certified, and each branch of its expert ends as
+//! planned.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +33,7 @@ fn every_domain_has_a_recipe_and_every_kind_occurs() {
     }
 }
 
-/// The others are checked by `make test-slow`.
+/// `make test-slow` checks the other recipes.
 #[test]
 fn a_recipe_passes_its_check() {
     assert_eq!(checked(&["networking/trace-site-routes"]), ["networking"]);
@@ -43,7 +44,7 @@ fn every_recipe_passes_its_check() {
     assert_eq!(checked(&[]), DOMAINS);
 }
 
-/// The domains of the recipes that are checked: those named, or all of them.
+/// Checks these recipes, or all of them. Returns their domains.
 fn checked(recipes: &[&str]) -> Vec<String> {
     let bench = Bench::new();
     let checked = bench.run(&[&["--json", "recipe", "check", "--seeds", "1"], recipes].concat());
@@ -70,7 +71,8 @@ fn a_wrong_script_costs_its_attempt_and_is_named() {
     copy(&built_in, &bench.path("templates"));
     let expert = bench.path("templates/recipes/games/extend-burrow-rules/expert.toml");
     let mut text = fs::read_to_string(&expert).unwrap();
-    // A passing rollout ends with this step, and cannot go on after it. A losing one makes no promise about what it is shown.
+    // A passing rollout ends with this step, and cannot go on after it. A losing one promises
+    // nothing about what it is shown.
     text.push_str("\n[[step]]\nid = \"never\"\n[[step.way]]\nsay = [\"A last look.\"]\nrun = \"ls\"\nshows = \"never printed\"\n");
     fs::write(&expert, text).unwrap();
     let run = [

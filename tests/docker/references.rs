@@ -1,6 +1,6 @@
-//! States whose files name others by absolute paths. Both verdicts on such a state are the same:
-//! the clean room's, and that of Harbor's separate mode. A tool of the tests finds under `/app`
-//! what the solver left there, and not the pristine files of the task's image.
+//! Final states with files that name others by absolute paths, e.g. under `/app`. The tests must
+//! find there what the solver left, not the pristine files of the image. The clean room and
+//! Harbor's separate mode must give the same verdict.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::engine::{docker, run};
 use crate::support::task::{Shape, task, tree};
 
-/// What a check of a state says.
+/// What a check of a state must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Check {
     Passes,
@@ -27,14 +27,15 @@ use Check::{Fails, Passes};
 /// A state, made in a folder of its own.
 struct State {
     name: &'static str,
-    /// A script that runs in the folder `/app/NAME`, which the image fills by [`KIT`].
+    /// A script that makes the state. It runs in the folder `/app/NAME`, which the image fills with
+    /// [`KIT`].
     made_by: &'static str,
-    /// Statements of a check; `here` is the folder's path.
+    /// Statements of a check. `here` is the folder's path.
     check: &'static str,
     expect: Check,
 }
 
-/// Fills a state's folder in the image.
+/// A script that fills a state's folder in the image.
 const KIT: &str = r#"
 printf 'given\n' >given.txt
 printf 'given := given\n' >rules.mk
@@ -49,7 +50,7 @@ git -C repo add -A && git -C repo -c user.name=a -c user.email=a@b commit -qm gi
 chmod -R u+w repo/.git
 "#;
 
-/// What checks share.
+/// Functions that checks share.
 const HELPERS: &str = r#"
 import configparser, importlib.util, io, os, pathlib, site, subprocess, sys, tarfile, tempfile, xml.sax, xml.sax.handler
 from xml.etree import ElementInclude, ElementTree
@@ -301,7 +302,7 @@ const STATES: [State; 34] = [
     },
 ];
 
-/// One task with a check for each state, and the script that makes them all.
+/// One task with a check for each state, and a script that makes all states.
 fn states() -> (Task, FileTree) {
     let mut task = task(Shape::Files);
     let dockerfile = task.environment.text("Dockerfile").unwrap();
@@ -319,7 +320,7 @@ fn states() -> (Task, FileTree) {
         let check = if check.starts_with('\n') { (*check).to_owned() } else { format!("\n    {check}") };
         writeln!(tests, "\n\ndef test_{name}():\n    here = '/app/{name}'{check}").unwrap();
     }
-    // The tests are complete without what no state may reach.
+    // No state may reach `pristine/given.txt`. The checks do not need it.
     let more = tree(&[("test_outputs.py", tests.as_str()), ("pristine/given.txt", "given\n")]);
     task.tests.files.extend(more.files);
     task.environment.files.extend(tree(&[("Dockerfile", dockerfile.as_str()), ("kit.sh", KIT)]).files);
@@ -338,7 +339,7 @@ async fn image(engine: &Engine, task: &Task) -> Image {
         .unwrap()
 }
 
-/// The same task as Harbor judges it in a container of the tests' own.
+/// The same task, as Harbor judges it with the tests in a separate container.
 fn separate(task: &Task) -> Foreign {
     let publication = Publication { verifier: DeclaredVerifier::Separate, ..Publication::default() };
     let files = write_task(task, &publication).unwrap();

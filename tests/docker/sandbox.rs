@@ -7,7 +7,7 @@ use termsmith::sandbox::{ExecLimit, Process, Sandbox, SandboxError};
 
 use crate::support::engine::{engines, eventually, launch, limit, output, run, shell};
 
-/// Commands in one shell, one after the other, each with its outcome and its output.
+/// Runs commands in one shell, one after another. Checks the outcome and the output of each.
 async fn check(sandbox: &Sandbox, engine: &str, rows: &[(&str, ShellOutcome, &str)]) {
     for (command, outcome, expected) in rows {
         let result = shell(sandbox, command).await;
@@ -140,7 +140,7 @@ fn background_jobs_neither_block_nor_vanish() {
             let result = sandbox.shell("kill $(jobs -p); wait; echo done", &limit).await.unwrap();
             assert_eq!(result.outcome, Exited(0), "{name}");
             assert!(result.output.ends_with(b"done\n"), "{name}");
-            // What a job writes after its command is shown with the next one.
+            // Output that a job writes after its command is shown with the next command.
             shell(&sandbox, "mkfifo gate; (read x <gate; echo from the job; echo x >gate) &").await;
             shell(&sandbox, "echo go >gate; read x <gate").await;
             assert_eq!(output(&sandbox, "wait; echo next").await, "next\n", "{name}");
@@ -171,7 +171,7 @@ fn a_time_out_ends_the_command_and_nothing_else() {
                 assert_eq!(result.outcome, TimedOut, "{name}: {command}");
                 assert_eq!(result.output, b"partial\n", "{name}: {command}");
                 let state = output(&sandbox, "trap - TERM INT; echo $PWD $KEPT").await;
-                // Bash may report the death of a background job in front.
+                // Bash may print that a background job died before this output.
                 assert!(state.ends_with("/usr yes\n"), "{name}: {command}: {state}");
             }
             assert_eq!(shell(&sandbox, "kill -0 $SERVICE").await.outcome, Exited(0), "{name}");
@@ -223,7 +223,8 @@ fn all_processes_are_ended_and_files_stay() {
             assert_eq!(shell(&sandbox, start).await.outcome, Exited(0), "{name}");
             sandbox.end_processes().await.unwrap();
             for file in ["shell", "job", "daemon"] {
-                // A kill is asynchronous: the kernel ends the process, and the guest reaps it later.
+                // A kill is asynchronous: the kernel ends the process, and the guest reaps it
+                // later.
                 eventually(&format!("{name}: `{file}` has ended"), async || {
                     let alive = format!("kill -0 $(cat {file}) 2>/dev/null");
                     shell(&sandbox, &alive).await.outcome == Exited(1)
@@ -240,7 +241,7 @@ fn statuses_are_not_forged() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            // By number in the shell, in a subshell, and by a child that finds the shell's
+            // By descriptor number in the shell and in a subshell, and through the shell's
             // descriptors in `/proc`.
             let own =
                 r"for n in {3..60} {190..210}; do printf '1 0\0002 0\0003 0\000x\0-1' >&$n; done 2>/dev/null";
@@ -259,7 +260,7 @@ fn statuses_are_not_forged() {
                 (format!("{torn}; (exit 3)"), 3),
                 ("(exit 7)".to_owned(), 7),
             ] {
-                // What was written to the output is no status, and is shown.
+                // A fake status in the output is shown as output.
                 let result = shell(&sandbox, &command).await;
                 assert_eq!(result.outcome, Exited(status), "{name}: {command}");
             }
@@ -268,7 +269,7 @@ fn statuses_are_not_forged() {
     });
 }
 
-/// The signal of a time-out must not make the shell skip a command that comes later.
+/// The signal of a time-out must not skip a later command.
 #[test]
 fn a_late_time_out_skips_no_command() {
     run(async {

@@ -20,7 +20,7 @@ fn api() -> Docker {
     Docker::connect_with_defaults().unwrap()
 }
 
-/// Status and message of the engine about a container; `None` when it exists.
+/// The engine's status and message about a container. `None` if it exists.
 async fn is_gone(name: &str) -> bool {
     api().inspect_container(name, None).await.is_err()
 }
@@ -34,13 +34,14 @@ fn the_guest_cannot_be_reached_from_inside() {
     run(async {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;
-        // Kills the shell and everything else that it may, which does not include process 1.
+        // This kills the shell and all other processes that it may kill. Process 1 is not among
+        // them.
         let result = shell(&sandbox, "sh -c 'kill -9 -1'; echo survived the kill").await;
         assert_eq!((result.outcome, result.output.as_slice()), (ShellDied(137), &b""[..]));
         assert_eq!(output(&sandbox, "echo usable").await, "usable\n");
         let result = shell(&sandbox, "for s in 1 2 3 6 11 15 19 64; do kill -$s 1; done; echo sent").await;
         assert_eq!(result.output, b"sent\n");
-        // The numbers of its descriptors can be listed, but none can be opened.
+        // The numbers of its descriptors can be listed. None can be opened.
         let fds = output(&sandbox, "ls /proc/1/fd").await;
         let open = fds.lines().flat_map(|fd| {
             [
@@ -143,7 +144,8 @@ fn the_profile_decides_capabilities_and_there_is_no_network() {
     run(async {
         let Some(engine) = docker().await else { return };
         let (image, limits) = (base(), limits());
-        // Bits of CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE; and NET_ADMIN.
+        // Bits of CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE. Bit
+        // 12 is NET_ADMIN.
         const PLAIN: u64 = 1 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 10;
         for (profile, bits) in [(Profile::Plain, PLAIN), (Profile::Net, PLAIN | 1 << 12)] {
             let sandbox = engine.launch(&LaunchSpec { profile, ..spec(&image, &limits) }).await.unwrap();
@@ -248,7 +250,7 @@ fn a_stopped_container_can_be_read_compared_and_committed() {
     });
 }
 
-/// In an image's layer they would delete other files, or could not be written.
+/// Whiteout files. In an image's layer they would delete other files, or could not be written.
 #[test]
 fn a_state_with_names_of_deletions_is_not_committed() {
     run(async {
@@ -262,7 +264,7 @@ fn a_state_with_names_of_deletions_is_not_committed() {
     });
 }
 
-/// A file with holes has no blocks for them, but an image holds their zeros.
+/// Holes in a file take no blocks, but an image stores them as zeros.
 #[test]
 fn a_state_larger_than_the_disk_limit_is_not_committed() {
     run(async {
@@ -302,12 +304,12 @@ fn a_stopped_container_can_be_started_again() {
                 .await,
             "/\nstate\n\n"
         );
-        // It is killed and removed like any other container.
+        // A stopped sandbox is killed and removed like any other.
         let stopped = again.stop().await.unwrap();
         drop(stopped);
         eventually("the container is removed", async || is_gone(&name).await).await;
 
-        // A container that its root has made unstartable gives an engine error, not a hang.
+        // Root in the container made it unstartable. That gives an engine error, and does not hang.
         let sandbox = launch(&engine).await;
         shell(&sandbox, "cd /; mv /.termsmith /old; echo >/.termsmith; rm -rf /app; echo >/app").await;
         let refused = sandbox.stop().await.unwrap().restart("/").await.unwrap_err();
@@ -356,7 +358,7 @@ fn dropped_sandboxes_are_removed() {
         let names = [dropped.id(), destroyed.id(), stopped.id()].map(|id| id.as_str().to_owned());
         drop((dropped, stopped));
         destroyed.destroy().await;
-        // This request's answer is never read.
+        // The answer to this request is never read.
         let image = base();
         let limits = limits();
         let spec = spec(&image, &limits);
@@ -420,14 +422,14 @@ fn orphans_are_swept_and_living_owners_are_not_disturbed() {
 
 #[test]
 fn a_missing_engine_is_named() {
-    // In a process of its own, since all threads share the environment.
+    // It runs in a process of its own, since all threads share the environment.
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "sandbox_docker::unreachable_engine", "--nocapture"])
         .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    // A name that no test has would succeed too.
+    // A filter that matches no test would succeed too.
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
@@ -464,7 +466,7 @@ fn a_guest_that_cannot_be_mounted_is_uploaded() {
     });
 }
 
-/// So that `Sandbox` can be held across awaits of spawned tasks.
+/// So `Sandbox` can be held across awaits in spawned tasks.
 #[test]
 fn handles_can_be_sent() {
     fn check<T: Send + Sync>() {}

@@ -1,4 +1,5 @@
-//! Attacks of a container's processes on their guest, and the evidence after the end of a sandbox.
+//! Processes of a container attack its guest. The tests check the evidence after the end of a
+//! sandbox.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ fn api() -> Docker {
 enum Expect {
     Survives,
     Lost(Evidence),
-    /// Either of these, but never evidence that blames another party.
+    /// The sandbox survives, or the evidence blames the solver. It never blames another party.
     SurvivesOrBlamed,
 }
 
@@ -29,7 +30,8 @@ enum Expect {
 async fn check(engine: &Engine, name: &str, script: &str, expect: Expect) {
     let sandbox = launch(engine).await;
     let attack = sandbox.shell(script, &limit(Duration::from_secs(8))).await;
-    // The shell may have died, and the next one may fail to start for want of processes; only an answer of the guest counts.
+    // The shell may have died, and the next one may fail to start because processes ran out. Only
+    // an answer of the guest counts.
     let after = sandbox.shell("echo usable", &limit(Duration::from_secs(8))).await;
     let lost =
         [attack.as_ref().err(), after.as_ref().err()].into_iter().flatten().find_map(|error| match error {
@@ -44,9 +46,9 @@ async fn check(engine: &Engine, name: &str, script: &str, expect: Expect) {
     }
 }
 
-/// Events that an engine keeps, of all containers (dockerd's `eventsLimit`).
+/// Number of events that an engine keeps for all containers (dockerd's `eventsLimit`).
 const ENGINE_EVENTS: usize = 256;
-/// Longer than the time within which an out-of-memory event explains a kill.
+/// An out-of-memory event this long ago does not explain a kill.
 const LONG_BEFORE: Duration = Duration::from_secs(8);
 
 #[test]
@@ -135,8 +137,8 @@ fn kills_from_outside_differ_from_the_containers_own_end() {
         kill(&sandbox).await;
         assert_eq!(lost(&sandbox, "killed").await, Evidence::KilledFromOutside);
 
-        // A child was killed for its memory long ago, and the container continued. Meanwhile its neighbours had more events than the engine
-        // keeps.
+        // A child was killed for its memory long ago, and the container continued. Since then its
+        // neighbours had more events than the engine keeps.
         let sandbox = launch(&engine).await;
         shell(&sandbox, "perl -e '@a = map { 0 x 10000000 } 1..100'").await;
         let neighbour = launch(&engine).await;
@@ -245,7 +247,7 @@ fn a_terminal_without_open_descriptors_is_not_polled_and_can_be_reopened() {
         }
         assert_eq!(String::from_utf8_lossy(&text), "back\r\n");
         let ticks: u32 = output(&sandbox, "cat /app/ticks").await.trim().parse().unwrap();
-        // A loop that polls without sleeping takes 200 of them.
+        // A loop that polls without sleeping would take 200 ticks.
         assert!(ticks < 40, "{ticks} ticks");
     });
 }

@@ -1,4 +1,4 @@
-//! Images: built once, and errors of those that cannot be built.
+//! Images are built once. Images that cannot be built give errors.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ fn a_bad_build_is_data_with_its_log() {
         let failed = build("bad", "FROM debian:bookworm-slim\nRUN echo the reason >&2; exit 7\n").await;
         let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
         assert!(log.contains("the reason") && log.contains("returned a non-zero code: 7"), "{log}");
-        // Steps have limits of their own: 2 GiB, to the page below, and two processors. The files are those of cgroup v1 and v2.
+        // A build step has limits of its own: 2 GiB, rounded down to a page, and two processors.
+        // The files are those of cgroup v1 and v2.
         let limits =
             "cd /sys/fs/cgroup; cat memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us memory.max cpu.max";
         let failed = build("limits", &format!("FROM debian:bookworm-slim\nRUN {limits}; exit 1\n")).await;
@@ -34,7 +35,7 @@ fn a_bad_build_is_data_with_its_log() {
         let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
         assert!(log.contains("COPY failed"), "{log}");
         let failed = build("base", "FROM termsmith-test/no-such-base:1\n").await;
-        // Where no registry answers, nothing says that there is no such image.
+        // If no registry answers, nobody knows that the image does not exist.
         let named = match &failed {
             Err(ImageError::Engine(
                 EngineError::MissingImage { base: image, .. } | EngineError::Registry { image, .. },
@@ -42,7 +43,7 @@ fn a_bad_build_is_data_with_its_log() {
             other => panic!("{other:?}"),
         };
         assert_eq!(named, "termsmith-test/no-such-base:1");
-        // The engine cannot start it, and starts other containers of the image.
+        // The engine cannot start this step, but starts other containers of the image.
         let failed = build("exec", "FROM debian:bookworm-slim\nRUN [\"/no/such/program\"]\n").await;
         let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
         assert!(log.contains("/no/such/program"), "{log}");
@@ -81,12 +82,14 @@ fn a_killed_build_step_is_tried_again_and_then_the_dockerfiles_fault() {
         let image = built.unwrap();
         let remove = bollard::query_parameters::RemoveImageOptionsBuilder::new().force(true).build();
         api.remove_image(image.reference(), Some(remove), None).await.unwrap();
-        // Steps that end like this by themselves, however often they are tried. The third one's own file system in memory is full.
+        // These steps end like this by themselves, at every attempt. The third one fills a file
+        // system in memory of its own.
         for (digest, step, expect) in [
             ("own-kill", "exit 137", "returned a non-zero code: 137"),
             ("printed", "echo No space left on device; exit 1", "No space left on device"),
             ("full", "dd if=/dev/zero of=/dev/shm/x bs=1M count=100", "No space left on device"),
-            // The out-of-memory killer ends the shell's only child, and the shell ends with its status.
+            // The out-of-memory killer ends the shell's only child. The shell then ends with its
+            // status.
             ("memory", "tail /dev/zero", "returned a non-zero code: 137"),
         ] {
             let context = context(&[("Dockerfile", &format!("FROM debian:bookworm-slim\nRUN {step}\n"))]);
@@ -103,14 +106,15 @@ fn an_image_is_built_once_however_many_ask() {
         let api = Docker::connect_with_defaults().unwrap();
         let Some(engine) = docker().await else { return };
         let digest = format!("blake3:{}once", std::process::id());
-        // A layer that is new each time it is built: two builds would give two ids.
+        // The layer differs at each build, so two builds would give two ids.
         let dockerfile = format!(
             "FROM debian:bookworm-slim\nRUN echo {} && sleep 0.5 && cat /proc/sys/kernel/random/uuid >/id\nCOPY file /app/\n",
             std::process::id()
         );
         let context = context(&[("Dockerfile", &dockerfile), ("file", "content\n")]);
         let image = image_spec(&digest, &context);
-        // Two engines share no memory, as two processes do not; the tasks of one share a map of locks.
+        // Two engines share no memory, like two processes. The tasks of one engine share a map of
+        // locks.
         let other = DOCKER.connect().await.unwrap();
         let started = std::time::SystemTime::now();
         let (a, b, c) = tokio::join!(
@@ -123,7 +127,7 @@ fn an_image_is_built_once_however_many_ask() {
         assert_eq!(built.reference(), c.unwrap().reference());
         let inspected = api.inspect_image(built.reference()).await.unwrap();
         assert_eq!(inspected.config.unwrap().labels.unwrap()["termsmith.task"], digest);
-        // Untagged results of a second build would remain with the same label.
+        // A second build would leave an untagged image with the same label.
         let filters = std::collections::HashMap::from([("label", vec![format!("termsmith.task={digest}")])]);
         let options = bollard::query_parameters::ListImagesOptionsBuilder::new().filters(&filters).build();
         assert_eq!(api.list_images(Some(options)).await.unwrap().len(), 1);
@@ -151,7 +155,7 @@ fn the_image_decides_the_environment() {
     });
 }
 
-/// Docker packs a link of the build context as a link.
+/// Docker keeps a link in the build context as a link.
 #[test]
 fn links_of_a_build_context_stay_links() {
     run(async {
@@ -204,7 +208,7 @@ fn a_missing_image_is_named() {
     });
 }
 
-/// An image of a container does not hold what is in its volumes, so a further round would begin without it.
+/// A container's image lacks the content of its volumes. A further round would begin without it.
 #[test]
 fn a_container_with_a_volume_is_not_committed() {
     run(async {

@@ -1,5 +1,4 @@
-//! Limits of containers on a real engine: what one container cannot take from the host and from
-//! others.
+//! Limits of containers on a real engine. They protect the host and other containers.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ fn containers_cannot_exceed_their_disk_limit() {
                 assert_eq!(loss.evidence, Evidence::OwnLimit);
                 assert_eq!(loss.detail, "disk limit of 64 MiB exceeded");
             }
-            // The engine's storage has quotas.
+            // This engine's storage has quotas.
             Ok(filled) => {
                 let said = String::from_utf8_lossy(&filled.output).into_owned();
                 let used = said.lines().last().and_then(|line| line.split('\t').next()?.parse::<u32>().ok());
@@ -31,7 +30,7 @@ fn containers_cannot_exceed_their_disk_limit() {
     });
 }
 
-/// They lie outside its layer: the engine mounts them.
+/// These files lie outside the container's layer, because the engine mounts them.
 #[test]
 fn the_disk_watchdog_counts_the_files_that_the_engine_mounts() {
     run(async {
@@ -45,7 +44,7 @@ fn the_disk_watchdog_counts_the_files_that_the_engine_mounts() {
     });
 }
 
-/// A lock on a file that two containers have mounted would be a bit that passes between them.
+/// Two containers could pass bits through a lock on a file that both have mounted.
 #[test]
 fn locks_on_the_guest_are_not_seen_by_other_sandboxes() {
     run(async {
@@ -54,7 +53,7 @@ fn locks_on_the_guest_are_not_seen_by_other_sandboxes() {
         let hold = "(flock 9; sleep 20) 9</.termsmith/guest & sleep 1; echo held";
         let held = shell(&one, hold).await;
         assert_eq!(held.output, b"held\n");
-        // The control: another process of the same sandbox sees the lock.
+        // As a control, another process of the same sandbox sees the lock.
         let look = "(flock -n 9 && echo free || echo locked) 9</.termsmith/guest";
         assert_eq!(output(&one, look).await, "locked\n");
         assert_eq!(output(&other, look).await, "free\n");
@@ -65,8 +64,8 @@ fn locks_on_the_guest_are_not_seen_by_other_sandboxes() {
     });
 }
 
-/// System calls that would let containers of one machine talk, or evade what watches them. Each
-/// line is an errno, or 0.
+/// System calls that could let containers of one machine talk, or evade the watchdog. Each line is
+/// an errno, or 0.
 #[test]
 fn calls_that_reach_past_a_container_are_refused() {
     run(async {
@@ -90,7 +89,7 @@ fn calls_that_reach_past_a_container_are_refused() {
         check("1 + syscall(427, 0, 0, 0, 0)", ENOSYS).await;
         check("1 + syscall(447, 0)", ENOSYS).await;
         check("1 + syscall(206, 64, my $c = pack(q(Q), 0))", ENOSYS).await;
-        // Gigabytes of the disk at once, and pipes of a megabyte.
+        // Requests that allocate gigabytes of the disk at once, and pipes of a megabyte.
         for request in ["0x40305828", "0x4030582a", "0x40305839", "0x401c5820", "0x40086602"] {
             let call = format!("open(F, q(>), q(file)) && ioctl(F, {request}, my $b = pack(q(x48)))");
             check(&call, EOPNOTSUPP).await;
@@ -106,7 +105,7 @@ fn calls_that_reach_past_a_container_are_refused() {
     });
 }
 
-/// A command after which the watchdog must kill the container, and the reason.
+/// Runs a command, after which the watchdog must kill the container for this reason.
 async fn is_killed(sandbox: &Sandbox, command: &str, (evidence, reason): (Evidence, &str)) {
     let lost = sandbox.shell(command, &limit(Duration::from_secs(60))).await;
     let Err(SandboxError::Lost(loss)) = lost else { panic!("{command}: {lost:?}") };
@@ -118,7 +117,7 @@ async fn is_killed(sandbox: &Sandbox, command: &str, (evidence, reason): (Eviden
 fn the_watchdog_counts_what_all_containers_share() {
     run(async {
         let Some(engine) = docker().await else { return };
-        // Half of what is allowed disturbs nobody.
+        // Half of a limit disturbs nobody.
         let sandbox = launch(&engine).await;
         let some = r"perl -e 'for (1..32) { syscall(294, 0) } for (1..200) { pipe(my $r, my $w); push @a, $r, $w } sleep 8; print 1'";
         assert_eq!(output(&sandbox, some).await, "1");
@@ -135,15 +134,15 @@ fn the_watchdog_counts_what_all_containers_share() {
     });
 }
 
-/// A deleted file, of which only a message in a socket has a descriptor.
+/// A deleted file. Only a message in a socket has a descriptor of it.
 #[test]
 fn files_in_flight_count_to_the_disk_limit() {
     run(async {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;
         shell(&sandbox, "sleep 4").await;
-        // Perl's own modules cannot send descriptors: `struct iovec`, `struct cmsghdr`, `struct
-        // msghdr`.
+        // Perl's own modules cannot send descriptors. The script builds `struct iovec`, `struct
+        // cmsghdr` and `struct msghdr`.
         let send = r#"use Socket; socketpair(A, B, AF_UNIX, SOCK_STREAM, 0);
 for (1..10) {
   open(F, "+>", "/var/tmp/f"); unlink "/var/tmp/f"; syswrite F, "x" x 1000000 for 1..40;
@@ -153,7 +152,7 @@ for (1..10) {
 }
 print "sent\n"; sleep 100;"#;
         let command = format!("cat >send.pl <<'EOF'\n{send}\nEOF\nperl send.pl");
-        // A neighbour may have taken the space, so the loss alone does not blame the solver.
+        // A neighbour may have taken the space. So the loss alone does not blame the solver.
         let expect = (Evidence::FilesInFlight, "disk limit of 64 MiB exceeded");
         is_killed(&sandbox, &command, expect).await;
     });
@@ -171,7 +170,7 @@ fn terminals_are_not_shared() {
     });
 }
 
-/// Loopback connections that nobody reads.
+/// Loopback connections whose data nobody reads.
 #[test]
 fn socket_buffers_are_limited() {
     run(async {
@@ -187,7 +186,7 @@ for (1..60) {
 print $sum >> 20;"#;
         let command = format!("cat >fill.pl <<'EOF'\n{fill}\nEOF\nperl fill.pl");
         let mebibytes: u64 = output(&sandbox, &command).await.parse().unwrap();
-        // The container has 128 MiB of memory, of which an eighth may be in buffers.
+        // The container has 128 MiB of memory. Buffers may take an eighth of it.
         assert!((1..=24).contains(&mebibytes), "{mebibytes} MiB");
     });
 }
@@ -196,7 +195,8 @@ print $sum >> 20;"#;
 fn the_steps_of_a_build_have_a_disk_limit() {
     run(async {
         let Some(engine) = docker().await else { return };
-        // A build has no filter, so this takes no time. It needs 11 GB for a few seconds.
+        // A build has no filter of system calls, so the allocation takes no time. It needs 11 GB
+        // for a few seconds.
         let dockerfile = "FROM debian:bookworm-slim\nRUN fallocate -l 11G /big && sleep 1000\n";
         let context = context(&[("Dockerfile", dockerfile)]);
         let failed = engine.ensure_image(&image_spec("blake3:testlarge", &context)).await;

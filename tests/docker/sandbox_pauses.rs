@@ -1,5 +1,5 @@
-//! Pauses of a container by its engine: no program meets a time limit for one, and nothing else
-//! stops its clock.
+//! The engine pauses a container. No program may meet a time limit because of that, and nothing
+//! else may stop the clock.
 
 use std::time::{Duration, Instant};
 
@@ -60,14 +60,14 @@ fn a_pause_is_no_part_of_a_time_limit() {
         };
         tokio::join!(
             check("sleep 2; echo done", ShellOutcome::Exited(0)),
-            // What is left of the time counts afterwards.
+            // The rest of the time limit counts after the pause.
             check("sleep 30", ShellOutcome::TimedOut),
             program(),
         );
     });
 }
 
-/// A solver would gain time by anything else that stops the clock.
+/// If something else stopped the clock, a solver would gain time.
 #[test]
 fn processes_of_a_container_do_not_stop_its_clock() {
     run(async {
@@ -78,7 +78,7 @@ fn processes_of_a_container_do_not_stop_its_clock() {
                        for i in 1 2 3 4; do while :; do :; done & done; sleep 30";
         let wall = Instant::now();
         let ran = sandbox.shell(hostile, &limit(LIMIT)).await;
-        // The guest may be too slow to answer. That is never a pause.
+        // The guest may be too slow to answer. That never counts as a pause.
         match ran {
             Ok(ran) => assert_eq!(ran.outcome, ShellOutcome::TimedOut),
             Err(SandboxError::Lost(loss)) => assert_ne!(loss.evidence, Evidence::Paused),

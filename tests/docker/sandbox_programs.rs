@@ -38,7 +38,7 @@ fn programs_get_what_they_are_given_and_nothing_else() {
             let input: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
             let cat = Process { stdin: input.clone(), keep: 4 << 20, ..Process::new("/bin/cat") };
             check(cat, ok(), &input, b"").await;
-            // The input is never read.
+            // The program never reads its input.
             check(Process { stdin: input, ..Process::new("/bin/true") }, ok(), b"", b"").await;
             let gone = sandbox.spawn(&Process::new("/no/such")).await.unwrap();
             assert!(matches!(gone.outcome, ProcessOutcome::NotStarted(_)), "{name}: {gone:?}");
@@ -84,7 +84,7 @@ fn programs_end_with_their_session() {
     });
 }
 
-/// A program that stops the one that runs it must not occupy the host until its time limit.
+/// A program that stops its parent must not occupy the host until the time limit.
 #[test]
 fn stopped_programs_are_killed_unless_they_are_continued() {
     run(async {

@@ -56,7 +56,7 @@ fn figures() {
         .await;
         let docker = Docker::connect_with_defaults().unwrap();
         let (mut ours, mut ours_removed, mut bare) = (Vec::new(), Vec::new(), Vec::new());
-        // Alternating, so that a busy machine affects both equally.
+        // The two alternate, so that a busy machine affects both equally.
         for _ in 0..LAUNCHES {
             let start = Instant::now();
             let sandbox = launch(&engine).await;

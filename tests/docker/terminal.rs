@@ -1,4 +1,4 @@
-//! Shells on the emulated terminal: when a wait ends, and comparison with a real tmux.
+//! Shells on the emulated terminal: the end of a wait, and a comparison with a real tmux.
 
 use std::time::Duration;
 
@@ -10,9 +10,10 @@ use crate::support::engine::{
     context, docker, engines, eventually, image_spec, launch, limits, output, process, run, shell, spec,
 };
 
-/// Far more than any test here takes: it ends a failing test.
+/// Time limit that only a failing test reaches.
 const LONG: Duration = Duration::from_secs(60);
-/// Number of commands on a loaded machine. Before the guest waited for the kernel's worker, 3 of 3 runs had a wait that ended too early, within 75 rounds.
+/// Number of commands on a loaded machine. The guest once did not wait for the kernel's worker.
+/// Then each of 3 runs had a wait that ended too early, within 75 commands.
 const LOADED_ROUNDS: u32 = 100;
 /// Time to wait for an event that must not end a wait.
 const SHORT: Duration = Duration::from_millis(400);
@@ -48,9 +49,10 @@ fn a_wait_ends_when_the_shell_is_done() {
             for (keystrokes, wait, expected, shown) in [
                 ("echo one; sleep 0.2; echo t''wo\n", LONG, WaitOutcome::Early, "\none\ntwo\n$\n"),
                 ("seq 1 5000\n", LONG, WaitOutcome::Early, "\n4999\n5000\n$\n"),
-                // The shell is at its prompt already: the wait is for something else.
+                // The shell is already at its prompt, so the wait is for something else.
                 ("", SHORT, WaitOutcome::Elapsed, "$\n"),
-                // A job of this command may still print; one of an earlier command does not count.
+                // A job of this command may still print. A job of an earlier command does not
+                // count.
                 ("clear; sleep 1000 &\n", SHORT, WaitOutcome::Elapsed, "[1] "),
                 ("echo three\n", LONG, WaitOutcome::Early, "\nthree\n$\n"),
                 // Programs that read, programs that compute, and shell built-ins.
@@ -59,10 +61,10 @@ fn a_wait_ends_when_the_shell_is_done() {
                 ("C-c", LONG, WaitOutcome::Early, "^C\n$\n"),
                 ("while :; do :; done\n", SHORT, WaitOutcome::Elapsed, "done\n"),
                 ("C-c", LONG, WaitOutcome::Early, "^C\n$\n"),
-                // Half a line is no command: the wait is over until the rest is typed.
+                // Half a line is no command. The wait ends until the rest is typed.
                 ("echo fo", LONG, WaitOutcome::Early, "$ echo fo\n"),
                 ("ur\n", LONG, WaitOutcome::Early, "\nfour\n$\n"),
-                // A nested shell has its own prompt, which cannot be told from a program's.
+                // A nested shell has a prompt of its own. It looks like output of a program.
                 ("bash --norc\n", SHORT, WaitOutcome::Elapsed, "$ bash --norc\n$\n"),
                 ("C-d", LONG, WaitOutcome::Early, "exit\n$\n"),
             ] {
@@ -71,7 +73,7 @@ fn a_wait_ends_when_the_shell_is_done() {
                 assert_eq!(waited, expected, "{name}: {keystrokes:?}\n{}", terminal.screen());
                 let trimmed = format!("{}\n", terminal.screen().trim_end());
                 let there = trimmed.contains(shown);
-                // Output that a busy machine has not shown by the end of a short wait arrives later.
+                // On a busy machine the output may arrive after the end of a short wait.
                 if expected == WaitOutcome::Elapsed && !there {
                     eventually(shown, async || terminal.screen().contains(shown.trim_end())).await;
                 } else {
@@ -80,7 +82,7 @@ fn a_wait_ends_when_the_shell_is_done() {
             }
             press(&mut terminal, "sleep 0.1\n").await;
             assert_eq!(terminal.wait_quiet(SHORT, Wake::Never).await, WaitOutcome::Elapsed, "{name}");
-            // The job is still running; it dies with its terminal.
+            // The job still runs. It ends with its terminal.
             press(&mut terminal, "kill %1; exit 3\n").await;
             let ended = terminal.wait_quiet(LONG, Wake::Never).await;
             assert_eq!(ended, WaitOutcome::Ended(ProcessOutcome::Exited(3)), "{name}");
@@ -89,8 +91,8 @@ fn a_wait_ends_when_the_shell_is_done() {
     });
 }
 
-/// Every wait ends after the output of its command, also where a loaded machine delivers keys and output late. The load is in the sandbox
-/// itself, and the engine is the one without CPU limits.
+/// Every wait ends after the output of its command, even if a loaded machine delivers keys and
+/// output late. The load is in the sandbox itself. The engine is the one without CPU limits.
 #[test]
 fn a_wait_does_not_end_before_the_output_of_its_command() {
     run(async {
@@ -131,7 +133,8 @@ fn a_terminal_has_the_environment_of_tmux() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            // Without it, the engine of plain processes would read the profile of whoever runs the tests, which can wait for whatever it likes.
+            // Otherwise a shell on the engine of plain processes would read the profile of the user
+            // who runs the tests.
             let home = ("HOME".to_owned(), sandbox.workdir().to_owned());
             let mut terminal = Terminal::open(&sandbox, &[home], SIZE).await.unwrap();
             press(
@@ -160,7 +163,8 @@ fn a_terminal_has_the_environment_of_tmux() {
     });
 }
 
-/// Keystrokes, and the expected screen, on our terminal and on tmux's, which must be equal except for trailing blanks.
+/// Keystrokes and the expected screen. Our terminal and tmux must show the same, but for trailing
+/// blanks.
 type Steps = &'static [(&'static str, &'static str)];
 
 const PROGRAMS: &[(&str, Steps)] = &[
@@ -303,7 +307,7 @@ fn programs_render_as_in_tmux() {
             for (keystrokes, shows) in *steps {
                 tmux.run(&["send-keys", "-t", "t", "--", keystrokes]).await;
                 press(&mut ours, keystrokes).await;
-                // An expected screen is compared more than once, since both may be about to change.
+                // The screens are compared more than once, since both may be about to change.
                 let mut alike = 0;
                 for _ in 0..TRIES {
                     let (full, screen) = ours.panes();

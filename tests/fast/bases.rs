@@ -1,4 +1,4 @@
-//! Properties of every base in `templates/bases/`.
+//! Every base in `templates/bases/` keeps some rules.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ fn read(base: &Path, name: &str) -> String {
     fs::read_to_string(base.join(name)).unwrap_or_else(|error| panic!("{}/{name}: {error}", base.display()))
 }
 
-/// Words after each `apt-get install`, without options.
+/// The words after each `apt-get install`, without options.
 fn installed(dockerfile: &str) -> Vec<String> {
     let joined = dockerfile.replace("\\\n", " ");
     let commands = joined.split("&&").flat_map(str::lines);
@@ -53,7 +53,7 @@ fn builds_need_nothing_but_a_debian_mirror() {
         for package in installed(&dockerfile) {
             assert!(!package.contains('='), "archives drop old versions: {package}");
         }
-        // Behind a proxy that inspects TLS, images do not trust its certificate yet.
+        // Behind a proxy that inspects TLS, an image does not trust the proxy's certificate yet.
         for word in ["http", "pip install", "\nADD ", "\nCOPY ", "--platform"] {
             assert!(!dockerfile.contains(word), "{}: {word}", base.display());
         }

@@ -1,8 +1,10 @@
-//! `templates/verifier/beside.py`: what programs of the subject can do to the process that runs them.
+//! `templates/verifier/beside.py` runs the solver's programs. The tests check that these cannot
+//! harm the process that runs them.
 
 use std::process::Command;
 
-/// Starts a process of the programs' user that is called by the bytes of its argument, and prints whether `beside` finds it.
+/// Starts a process of the programs' user. Its name is the bytes of the argument. Prints whether
+/// `beside` finds it.
 const SCRIPT: &str = r"
 import ctypes, os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -22,7 +24,7 @@ finally:
     os.kill(pid, signal.SIGKILL)
 ";
 
-/// Runs the shell script of its argument, and prints what came of it.
+/// Runs the shell script in its argument, and prints the result.
 const RUN: &str = r"
 import os, sys
 os.environ['SUBJECT_AS_ROOT'] = '1'
@@ -60,7 +62,7 @@ fn processes_of_any_name_are_found() {
     check(b"State:\tZ");
 }
 
-/// Runs the Python text of its argument.
+/// Runs the Python text in its argument.
 const TEXT: &str = r"
 import os, sys
 os.environ['SUBJECT_AS_ROOT'] = '1'
@@ -85,14 +87,14 @@ fn a_busy_machine_shortens_no_limit() {
     check("slow(1); print(run('sleep 1; exit 3', 0.4))", "124");
     check("slow(5); print(run('sleep 1; exit 3', 0.4))", "3");
     check("slow(5); print(run('exec >&- 2>&-; sleep 1; exit 3', 0.4))", "3");
-    // A program that ends between two looks at it is not stopped.
+    // A program may end between two looks at it. Then it was not stopped.
     check(
         "import subprocess\nchild = subprocess.Popen(['true'])\n\
          os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)\nprint(beside._is_stopped(child))",
         "False",
     );
     check("slow(1); print(run('exec >&- 2>&-; sleep 9; exit 3', 0.4))", "124");
-    // Programs that hang have lost what there is for them.
+    // Programs that hang have used up their time.
     check(
         "slow(1); beside.MAX_LOST = 1; print([run('sleep 3', 2) for _ in range(2)], beside._lost() < 3.5)",
         "[124, 124] True",
@@ -103,7 +105,7 @@ fn a_busy_machine_shortens_no_limit() {
         "0 False True",
     );
     check("slow(5); print(run('sleep 1', 9), beside.took_the_time(1))", "0 False");
-    // A pause of the container is nobody's time.
+    // A pause of the container takes no time from anyone.
     check(
         "import time; slow(1); limit = patience.Limit(1.2); time.sleep(1.5); print(limit.met(), round(limit.had, 1))",
         "False 1.0",
@@ -123,7 +125,7 @@ fn a_busy_machine_shortens_no_limit() {
     );
 }
 
-/// Prints the inodes of a copy: a letter for each, in the order of the names.
+/// Copies files and prints the copy's inodes: a letter for each, in the order of the names.
 const COPY: &str = r"
 import os, sys, tempfile
 os.environ['SUBJECT_AS_ROOT'] = '1'
@@ -173,8 +175,8 @@ fn a_file_with_several_names_is_copied_once() {
     check("1,sub/2 3,sub/4", "2500", "abab 500");
 }
 
-/// The kernel counts processes by user over all containers: a sibling that holds 512 of them
-/// must not be another container's user.
+/// The kernel counts processes by user over all containers. So a sibling with 512 of them must not
+/// have the user of another container.
 #[test]
 fn the_programs_user_is_another_one_each_time() {
     let script = "

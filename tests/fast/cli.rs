@@ -1,4 +1,4 @@
-//! The command line without an engine: errors, their messages and exit statuses, logs, help.
+//! The command line without an engine: errors with their messages and exit statuses, logs, help.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::bench::{Bench, Ran, names};
 
-/// Runs `args` in a folder that `prepare` has filled, with no engine in reach, and checks status and text.
+/// Runs `args` in a folder that `prepare` has filled. No engine is in reach. Checks status and
+/// text.
 fn check(prepare: impl Fn(&Bench), args: &[&str], code: i32, parts: &[&str]) {
     let bench = Bench::new();
     prepare(&bench);
@@ -197,7 +198,7 @@ fn logs_are_json_lines_with_spans_and_without_keys() {
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let own = |line: &&Value| line["target"].as_str().unwrap().starts_with("termsmith");
     assert!(lines.iter().filter(own).any(|line| line["span"]["command"] == "judge"), "{log}");
-    // From -vv on, libraries are logged too, inside our spans.
+    // With -vv, libraries are logged too, inside our spans.
     let foreign = lines.iter().find(|line| !own(line)).unwrap();
     assert_eq!(foreign["spans"][0]["command"], "judge", "{log}");
     assert!(ran.err.contains("termsmith{command=\"judge\""), "{}", ran.err);
@@ -226,7 +227,7 @@ fn flags_of_logs_change_neither_output_nor_status() {
     check(&["-v", "--log-file", "log"], true);
 }
 
-/// A folder with one of everything that a path can wrongly lead to.
+/// A folder with one entry of each kind that a path can wrongly lead to.
 fn with_places(bench: &Bench) {
     bench.write("file", "hello\n");
     bench.write("folder/sub/file", "");
@@ -286,7 +287,7 @@ fn a_wrong_path_is_named_with_what_was_expected_there() {
         check(&with("file"), IO, &["`file` cannot be written", "is a file"]);
         check(&with("file/below"), IO, &["`file/below` cannot be written", "`file` is a file"]);
     }
-    // What somebody else keeps in a folder is neither replaced nor pruned.
+    // Other people's files in a folder are neither replaced nor removed.
     for args in [
         &["run"][..],
         &["screen", "tasks"],
@@ -373,7 +374,8 @@ fn a_wrong_path_is_named_with_what_was_expected_there() {
     check(&["run", "--gamma", "7"], USAGE, &["--gamma", "not 7"]);
 }
 
-/// With `--json`, standard output has one document for each task, screened or not, and one for a corpus.
+/// With `--json`, standard output has a document for each task, screened or not, and one for a
+/// corpus.
 #[test]
 fn what_cannot_be_screened_is_json_too() {
     let bench = Bench::new();
@@ -382,7 +384,7 @@ fn what_cannot_be_screened_is_json_too() {
         let ran = bench.run(&[&["--json", "screen"][..], args].concat()).ends(1);
         let said = serde_json::Deserializer::from_str(&ran.out).into_iter::<Value>();
         let mut said: Vec<Value> = said.map(Result::unwrap).collect();
-        // Messages of libraries.
+        // Messages of libraries are left out.
         said.iter_mut().filter_map(Value::as_object_mut).for_each(|said| {
             said.remove("why");
             said.remove("says");
@@ -391,7 +393,7 @@ fn what_cannot_be_screened_is_json_too() {
     };
     let unreadable = json!({ "task": "broken", "not_screened": "unreadable" });
     check(&["broken"], std::slice::from_ref(&unreadable));
-    // The same task twice is one.
+    // The same task twice is screened once.
     check(&["broken", "./broken"], &[unreadable]);
     let task = json!({ "task": "broken", "as_expected": false, "certificate": null });
     let all = json!({ "tasks": 1, "sound": 0, "with_defect": 1, "as_expected": 0, "attacks_proven": [] });
@@ -409,7 +411,7 @@ fn only_renderings_are_replaced_by_renderings() {
     bench.write("task/notes.txt", "mine\n");
     render("task").ends(74).says("it has `notes.txt`");
     assert!(bench.path("task/notes.txt").exists());
-    // A task of another maker, with lint settings of ours.
+    // Another maker's task with lint settings for termsmith.
     bench.write("other/task.toml", "version = \"1.0\"\n[metadata.termsmith.lint]\nignore = {}\n");
     render("other").ends(74).says("no `task.toml` that names a recipe");
     assert_eq!(names(&bench.path("other")), [std::path::Path::new("task.toml")]);
@@ -420,7 +422,7 @@ fn only_renderings_are_replaced_by_renderings() {
 #[test]
 fn a_closed_pipe_does_not_panic() {
     let bench = Bench::new();
-    // Standard error is closed at the other end before anything is written to it.
+    // The reader of standard error closes it before anything is written.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = bench.command(&["verify", "none"]);

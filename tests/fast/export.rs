@@ -1,7 +1,8 @@
 //! The exported files, read back by Parquet's own reader.
 //!
-//! Other readers (pyarrow, DuckDB, pandas, `datasets`) are run by `tests/readers/check_parquet.py`; the test
-//! `a_sample_for_other_readers` leaves a data folder for it in Cargo's `target/tmp/export-sample`.
+//! `tests/readers/check_parquet.py` runs other readers (pyarrow, DuckDB, pandas, `datasets`). For
+//! it, the test `a_sample_for_other_readers` leaves a data folder in Cargo's
+//! `target/tmp/export-sample`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -39,7 +40,8 @@ const CONFIGS: [&str; 3] = ["sft", "pref_dmpo", "pref_step"];
 /// Text that has broken a reader or a quoting rule before.
 const AWKWARD: &str = "quote \" backslash \\ newline\ntab\tNUL \0 escape \x1b[31m emoji 🦀 line separator \u{2028} ```bash\nls\n``` end";
 
-/// Three attempts at each of `tasks` tasks in ten domains: two pass (one of them with awkward text), one just fails.
+/// Three attempts at each of `tasks` tasks in ten domains. Two pass, one of them with awkward text.
+/// One fails a single check.
 fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
     const DOMAINS: [&str; 10] = [
         "ai_ml",
@@ -137,7 +139,8 @@ fn as_read<T: serde::Serialize>(row: T) -> Value {
     serde_json::from_slice(&serde_json::to_vec(&row).unwrap()).unwrap()
 }
 
-/// Asserts that the rows of `config` are `expect`. Those of held-out groups come last, and no group is in both splits.
+/// Asserts that the rows of `config` are `expect`. Those of held-out groups come last, and no group
+/// is in both splits.
 #[track_caller]
 fn assert_rows(data: &Path, summary: &ExportSummary, config: &str, mut expect: Vec<Value>) {
     let groups = |split: &str| -> BTreeSet<String> {
@@ -231,7 +234,8 @@ fn shards_and_row_groups_are_bounded() {
             // The last shard contains the remaining rows.
             assert!(number + 1 == files.len() || metadata.num_row_groups() > 1);
             let sizes: Vec<_> = metadata.row_groups().iter().map(RowGroupMetaData::total_byte_size).collect();
-            // The estimated size of a row is an upper bound, and a group ends with the batch that fills it.
+            // The estimated size of a row is an upper bound. A group ends with the batch that fills
+            // it.
             assert!(sizes.iter().all(|&size| size <= (bounds.row_group + bounds.batch) as i64), "{sizes:?}");
             assert!(sizes.iter().sum::<i64>() <= bounds.shard as i64);
         }
@@ -343,7 +347,8 @@ fn filters_and_counts() {
     check(&everything(), 7, excluded(0, 1));
 }
 
-/// Two passes with the same commands are one row, and what went wrong in a trajectory is not trained on.
+/// Two passes with the same commands are one row. A trajectory's faulty messages are not trained
+/// on.
 #[test]
 fn near_duplicates_and_failed_turns() {
     let dir = tempfile::tempdir().unwrap();
@@ -372,19 +377,19 @@ fn near_duplicates_and_failed_turns() {
     check(FailedTurns::Mask, 2, 1, 0, &[true, false, true, true]);
     check(FailedTurns::All, 2, 1, 0, &[true; 4]);
     check(FailedTurns::Drop, 1, 1, 1, &[true; 4]);
-    // Where failures are rows too, a pass that is left out would change the share of passes.
+    // If failures are rows too, leaving out a pass would change the share of passes.
     let summary = run(dir.path(), &groups, &everything());
     assert_eq!((config(&summary, "sft").rows, summary.excluded.near_duplicates), (3, 0));
 }
 
-/// A strict export is refused where a surface feature tells the sides apart, and changes nothing then.
+/// A strict export is refused if a surface feature tells the sides apart. It changes nothing then.
 #[test]
 fn strict_exports() {
     let dir = tempfile::tempdir().unwrap();
     let strict = ExportOptions { strict: true, ..ExportOptions::default() };
     run(dir.path(), &groups(2), &strict);
     let before = tree(dir.path());
-    // In each pair the rejected side is the longest.
+    // In each pair the rejected side is the longer one.
     let error = export(dir.path(), groups(20).into_iter().map(Ok::<_, Infallible>), &strict).unwrap_err();
     let ExportError::Separable(error) = error else { panic!("{error:?}") };
     assert!(
@@ -416,7 +421,7 @@ fn card(data: &Path) -> String {
     sizes.replace_all(&stable, "$1 … |").into_owned()
 }
 
-/// The card states whether a model was sampled, and claims no licence for the work of others.
+/// The card says whether a model was sampled, and claims no licence for the work of others.
 #[test]
 fn the_card_with_models_and_imported_rollouts() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Trials that are to fail run their checks up to the first failure, where they can without pytest.
+//! A trial that should fail runs its checks only up to the first failure, if they can run without
+//! pytest.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +11,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier/ru
 const RUN: &str =
     "import json, run_checks, sys; print(json.dumps(run_checks._run_without_pytest()), file=sys.stderr)";
 
-/// What comes of `tests`, with the checks named in `likely` first.
+/// The result of `tests`. The checks named in `likely` run first.
 fn run(tests: &str, likely: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(SCRIPT, folder.path().join("run_checks.py")).unwrap();

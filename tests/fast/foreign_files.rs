@@ -1,13 +1,12 @@
-//! Files that somebody else may have made are opened by `folder` alone, which checks their type and
-//! their size.
+//! Only `folder` opens files that somebody else may have made. It checks their type and their size.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Calls that follow links, wait for named pipes, or read devices without end.
+/// Calls that would follow links, wait for named pipes, or read devices without end.
 const CALLS: &[&str] = &["fs::read(", "read_to_string(", "File::open(", "fs::File::open("];
-/// Modules that read files of the kernel and of the machine, e.g. `/proc/stat`; the guest's own
-/// program; and folders to be synced.
+/// Modules that read files of the kernel or the machine, e.g. `/proc/stat`; the guest's own
+/// program; code that opens folders to sync them.
 const EXEMPT: &[&str] = &[
     "doctor/",
     "guest/",
@@ -31,7 +30,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of `text` before its tests that open a file.
+/// The lines of `text` that open a file, without its tests.
 fn opening(text: &str) -> Vec<&str> {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     code.lines().filter(|line| CALLS.iter().any(|call| line.contains(call))).collect()

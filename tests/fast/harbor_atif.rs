@@ -1,5 +1,6 @@
-//! ATIF documents and job folders, read by Harbor itself where the environment variable `TERMSMITH_HARBOR_PYTHON` names a Python that
-//! has it (0.24 or 0.25).
+//! Harbor itself reads ATIF documents and job folders. The environment variable
+//! `TERMSMITH_HARBOR_PYTHON` must name a Python with Harbor 0.24 or 0.25. Without it, the tests
+//! that need Harbor do nothing.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -38,7 +39,7 @@ fn trial(rollout: Rollout) -> Trial {
     }
 }
 
-/// Writes the document of every shape in every way.
+/// Writes a document of every shape, in every way.
 fn write_documents(dir: &Path) -> Vec<PathBuf> {
     let mut written = Vec::new();
     for (name, rollout) in shapes::shapes() {
@@ -64,13 +65,14 @@ fn write_documents(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn harbor_reads_what_is_written_for_it() {
-    // Kept for Harbor's commands, to be run manually: `harbor view`, `harbor traces export`.
+    // The folder stays for Harbor's commands, which are run by hand: `harbor view`, `harbor traces
+    // export`.
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("harbor-sample");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).unwrap();
     let documents = write_documents(&dir);
     let jobs = dir.join("jobs");
-    // Several attempts at two tasks, so that there is a pass@k to compare.
+    // Each task has several attempts, so that there is a pass@k to compare.
     let attempts = (0..12).map(|number| fixture::rollout("security", number % 2, number, 2, 8 - number % 3));
     let groups = [
         ("every-shape", shapes::shapes().into_iter().map(|(_, rollout)| rollout).collect()),
@@ -118,12 +120,12 @@ fn back(path: &Path) -> Vec<Rollout> {
             judge: String::new(),
         });
     }
-    // Only the rollout without messages.
+    // Only the rollout without messages is refused.
     assert!(imports.refused.iter().all(|refused| refused.to_string().contains("the agent says nothing")));
     rollouts
 }
 
-/// Exported and imported: the same messages, kinds, acts, usage and verdict.
+/// A rollout that is exported and imported has the same messages, kinds, acts, usage and verdict.
 #[track_caller]
 fn check_return(name: &str, out: &Rollout, back: &Rollout) {
     assert_eq!(branches(back).unwrap(), branches(out).unwrap(), "{name}");

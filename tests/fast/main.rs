@@ -33,5 +33,5 @@ mod shapes;
 mod support;
 mod toy_engine;
 
-// `fixture` and `shapes` name it as a module of the crate that they are part of.
+// `fixture` and `shapes` expect `model` in the crate that they are a part of.
 use termsmith::model;

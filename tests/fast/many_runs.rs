@@ -1,4 +1,4 @@
-//! `templates/verifier/many_runs.py`: programs that it forks must end as when they are started.
+//! `templates/verifier/many_runs.py` forks programs. Each must end as if it had been started.
 
 use std::fs;
 use std::io::Write as _;
@@ -82,7 +82,7 @@ const PROGRAMS: [(&str, &str); 44] = [
     ("syntax", "def broken(:\n"),
     ("warns", "assert (1, 'always true')\n"),
     ("deprecated", "import warnings\nwarnings.warn('old', DeprecationWarning)\n"),
-    // What it finds when it begins.
+    // What a program finds when it begins.
     ("names", "print(sorted(globals()), type(__loader__).__name__, __spec__, __doc__, __builtins__)\n"),
     ("documented", "'About.'\nprint(__doc__)\n"),
     ("modules", "import json, sys\nprint(sorted(name for name in sys.modules if '.' in name))\n"),
@@ -117,7 +117,8 @@ fn program(folder: &Path, name: &str, text: &str) {
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A program with the variables that a subject's have: some others keep `many_runs.py` from forking.
+/// Starts a program with the variables that a solver's programs have. Some other variables keep
+/// `many_runs.py` from forking.
 fn command(folder: &Path, name: &str) -> Command {
     let mut command = Command::new(name);
     command.current_dir(folder).env_clear().env("LANG", "C.UTF-8");
@@ -135,7 +136,7 @@ fn started(folder: &Path, argv: &[&str], stdin: &str) -> Ended {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Most programs do not read it, and may have ended.
+    // Most programs do not read their input, and may have ended.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let done = child.wait_with_output().unwrap();
     Ended {
@@ -150,9 +151,9 @@ fn run_together(folder: &Path, cases: &[Value]) -> Vec<Value> {
     run_within(30, folder, cases)
 }
 
-/// All cases together have `seconds`.
+/// Runs the cases. All together have `seconds`.
 fn run_within(seconds: u32, folder: &Path, cases: &[Value]) -> Vec<Value> {
-    // As `subject.probe` does.
+    // `subject.probe` starts it in the same way.
     let texts = ["patience.py", "many_runs.py"]
         .map(|name| fs::read(format!("{}/templates/verifier/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap());
     let script = tempfile::NamedTempFile::new().unwrap();
@@ -171,7 +172,7 @@ fn run_within(seconds: u32, folder: &Path, cases: &[Value]) -> Vec<Value> {
     inflated(&done.stdout)
 }
 
-/// What it printed: JSON, compressed.
+/// Decompresses and parses what it printed.
 fn inflated(printed: &[u8]) -> Vec<Value> {
     const INFLATE: &str = "import base64, sys, zlib; sys.stdout.buffer.write(zlib.decompress(base64.b64decode(sys.stdin.read())))";
     let mut child = Command::new("python3")
@@ -232,7 +233,7 @@ fn forked_programs_end_as_started_ones() {
     let cases: Vec<_> = argvs.iter().map(|argv| case(folder, argv, "given\n")).collect();
     let found = run_together(folder, &cases);
     assert_eq!(found.len(), argvs.len());
-    // Of objects.
+    // Addresses of objects differ from run to run.
     let address = regex::Regex::new("at 0x[0-9a-f]+").unwrap();
     let without_addresses = |text: &str| address.replace_all(text, "at 0x").into_owned();
     for (argv, found) in argvs.iter().zip(found) {
@@ -247,7 +248,8 @@ fn forked_programs_end_as_started_ones() {
     }
 }
 
-/// A program is forked, which an isolated interpreter shows, unless it might find other modules than when it is started.
+/// A program is forked, which shows in `sys.flags.isolated`. The exception is a program that could
+/// find other modules than if it were started.
 #[test]
 fn programs_that_may_find_other_modules_are_started() {
     const SHOWS: &str = "import sys\nprint(sys.flags.isolated)\n";
@@ -269,24 +271,24 @@ fn programs_that_may_find_other_modules_are_started() {
     check(&["./tool"], &[("tool", &calendar), beside], "0\nown\n");
     check(&["python3", "tool"], &[("tool", &json), ("json.py", "OWN = 'own'")], "0\nown\n");
     check(&["./tool"], &[("tool", &select), ("select/__init__.py", "OWN = 'own'")], "0\nown\n");
-    // None of these is a module that would be imported.
+    // None of these files is a module that would be imported.
     check(&["./tool"], &[("tool", &json), ("json/data.txt", "")], "1\nshared\n");
     check(&["./tool"], &[("tool", &calendar), ("calendar.csv", ""), ("calendar.old.py", "")], "1\nshared\n");
     check(&["./bin/tool"], &[("bin/tool", &calendar), beside], "1\nshared\n");
     check(&["python3", "-m", "kit"], &[("kit/__main__.py", &calendar)], "1\nshared\n");
     check(&["python3", "-m", "kit"], &[("kit/__main__.py", &calendar), beside], "0\nown\n");
-    // Its own modules may search other folders too, whenever they are imported.
+    // The program's own modules may search other folders too, whenever they are imported.
     let searches = ("helper.py", "from sys import path\npath.insert(0, 'elsewhere')\n");
     let late = format!("def use():\n    import helper\nuse()\n{calendar}");
     check(&["./tool"], &[("tool", &late), searches, ("elsewhere/calendar.py", "OWN = 'own'")], "0\nown\n");
-    // A submodule is there if the program itself imports it, and not if another file beside it would.
+    // A submodule is there only if the program itself imports it, not if another program does.
     let tree = "import sys, xml\nprint(sys.flags.isolated, hasattr(xml, 'etree'))\n";
     let import = "from xml import etree\n";
     check(&["./tool"], &[("tool", tree), ("other.py", import)], "1 False\n");
     check(&["./tool"], &[("tool", &format!("import helper\n{tree}")), ("helper.py", import)], "1 True\n");
 }
 
-/// More programs than have a parent at once.
+/// More programs than one parent runs at once.
 #[test]
 fn many_programs_are_forked() {
     let folder = tempfile::tempdir().unwrap();
@@ -301,7 +303,8 @@ fn many_programs_are_forked() {
     assert_eq!(shown, expect);
 }
 
-/// Neither a program that does not read its input nor one that leaves a process behind holds the others up.
+/// A program that does not read its input does not delay the others, nor does one that leaves a
+/// process behind.
 #[test]
 fn streams_hold_nothing_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -350,7 +353,7 @@ fn exceptions_time_outs_and_files_are_reported() {
     assert_eq!((code(4), code(5)), (127, 2));
 }
 
-/// The case that took the time is told from those after it.
+/// The case that took the time is told from later ones.
 #[test]
 fn cases_after_the_time_for_all_are_not_started() {
     let folder = tempfile::tempdir().unwrap();
@@ -377,7 +380,7 @@ fn a_case_has_variables_and_links_of_its_own() {
     let mut cases = [(); 3].map(|()| case(folder, &["./shows"], ""));
     cases[0]["links"] = json!({ &near: "../far" });
     cases[1]["env"] = json!({ "WORD": "here" });
-    // A link takes the place of what is there.
+    // A link replaces the file at its path.
     cases[2]["files"] = json!({ &near: STANDARD.encode("over"), folder.join("other").display().to_string(): STANDARD.encode("other") });
     cases[2]["links"] = json!({ &near: "../other" });
     let found = run_together(folder, &cases);
@@ -385,7 +388,7 @@ fn a_case_has_variables_and_links_of_its_own() {
     assert_eq!(shown, ["None far\n", "here far\n", "None other\n"]);
 }
 
-/// Names of folders differ within a run, are the same in the next one, and other tests have others.
+/// Names of folders differ within a run. The next run has the same names. Other tests have others.
 #[test]
 fn folders_of_cases_are_repeatable_and_of_no_use_to_programs() {
     let names = |tests: &str| {

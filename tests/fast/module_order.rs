@@ -1,9 +1,10 @@
-//! Modules may use only modules below them. The order is the one in `src/lib.rs` and `ARCHITECTURE.md`.
+//! Modules may use only modules below them. The order is the one in `src/lib.rs` and
+//! `ARCHITECTURE.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bottom to top. Modules of one level may not use each other.
+/// The levels, bottom to top. Modules of one level may not use each other.
 const LEVELS: &[&[&str]] = &[
     &["model"],
     &["clock", "folder", "guest", "retry", "syntax"],
@@ -22,7 +23,7 @@ fn level(module: &str) -> Option<usize> {
     LEVELS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Modules named by `crate::module` in a source text. Comments and tests count too.
+/// Modules that a source text names as `crate::module`. Comments and tests count too.
 fn used_modules(text: &str) -> Vec<String> {
     text.match_indices("crate::")
         .map(|(at, found)| &text[at + found.len()..])
@@ -87,7 +88,7 @@ fn the_architecture_names_every_module() {
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once("` |").map(|(name, _)| name))
         .collect();
-    // Top to bottom, as the order is.
+    // Documents list them top to bottom.
     let levels: Vec<_> =
         named.iter().map(|name| level(name).unwrap_or_else(|| panic!("no module `{name}`"))).collect();
     let missing: Vec<_> =

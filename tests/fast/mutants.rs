@@ -1,4 +1,5 @@
-//! Mutants of every recipe's reference solution: that there are enough of them, of many kinds, and that they are sound.
+//! Mutants of every recipe's reference solution: there are enough, of many kinds, and they are
+//! sound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -42,10 +43,11 @@ fn drafts() -> Vec<Draft> {
     bent_drafts(|_| ())
 }
 
-/// A draft is refused if a sentence of its instruction is in no clause, or an edit does not fit its solution.
+/// A draft is refused if no clause has a sentence of its instruction, or if an edit does not fit
+/// its solution.
 #[test]
 fn every_recipe_declares_what_its_instruction_demands() {
-    // Every recipe about twice at every difficulty.
+    // The plan has every recipe about twice at every difficulty.
     for draft in all_drafts(80, |_| ()) {
         let clauses = &draft.clauses.clause;
         let violations: usize = clauses.iter().map(|clause| clause.violation.len()).sum();
@@ -143,7 +145,7 @@ fn a_recipe_leaves_out_includes_and_adds_variants() {
     }
 }
 
-/// For changes to an operator: `cargo test --test fast mutants -- --ignored --nocapture` lists every
+/// For work on an operator: `cargo test --test fast mutants -- --ignored --nocapture` lists every
 /// mutant, best first.
 #[test]
 #[ignore = "prints, and checks nothing"]

@@ -1,4 +1,5 @@
-//! Options that a command cannot follow are refused, and its inputs are checked before anything else: no engine, no endpoint.
+//! Options that a command cannot follow are refused. Inputs are checked before any engine or
+//! endpoint is used.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +39,7 @@ fn with_inputs(bench: &Bench) {
     bench.write("run/run.json", r#"{"format":1,"tool":"0.1.0"}"#);
 }
 
-/// Runs `args` with no engine in reach, and checks status and text.
+/// Runs `args` with no engine in reach. Checks status and text.
 #[track_caller]
 fn check(bench: &Bench, args: &[&str], code: i32, parts: &[&str]) {
     let output = bench.command(args).env("DOCKER_HOST", "unix:///nowhere/docker.sock").output().unwrap();
@@ -77,11 +78,11 @@ fn options_that_would_change_nothing_are_refused() {
             refused(&args, &[option[0], scaffold, "hint: leave it out"]);
         }
     }
-    // A model that nothing calls.
+    // A model is named, and nothing calls it.
     refused(&["run", "--model", "m"], &["no model is called", "--author model"]);
     refused(&[&["run"][..], &ENDPOINT].concat(), &["no model is called"]);
     refused(&["screen", "task", "--model", "m"], &["no model is called", "--blind K"]);
-    // One name for the models of several roles.
+    // One name for the models of several roles is refused.
     bench.write("termsmith.toml", &settings());
     let several = ["one role, and this command calls several", "`termsmith.toml`", "--base-url"];
     refused(&["run", "--author", "model", "--model", "m"], &several);
@@ -124,7 +125,7 @@ fn missing_and_malformed_inputs_have_their_own_status() {
     for args in [&write[..], &solve, &["run", "--estimate", "--author", "model"]] {
         check(&bench, &[args, &["--settings", "bad.toml"]].concat(), BAD_INPUT, &["bad.toml", "endpoint"]);
     }
-    // Templates of one's own without some of the files.
+    // A templates folder that lacks some files.
     let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
     let without = |gone: &str, args: &[&str], part: &str| {
         let _ = fs::remove_dir_all(bench.path("mine"));
@@ -230,7 +231,7 @@ fn every_certificate_is_looked_at() {
     bench.run(&["verify-certificate", "tasks/c-none", "tasks/b-newer"]).ends(1);
 }
 
-/// A run folder of this build with one finished task, its rollouts, and one trial.
+/// A run folder of this build, with one finished task, its rollouts, and one trial.
 fn with_a_finished_task(bench: &Bench) {
     let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
     let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
@@ -276,7 +277,7 @@ fn another_build_reads_a_run_folder_and_says_what_it_computes_again() {
     by("other", &run, NO_ENGINE, &again("1 task and 2 rollouts are"));
     by("other", &["run", "--out", "made", "--count", "1", "--seed", "7"], NO_ENGINE, &again("1 trial is"));
     by("other", &["screen", "task", "--out", "made"], 1, &again("1 trial is"));
-    // What is there is read as before.
+    // Existing results are read as before.
     let read = ["export", "audit", "report"].map(|command| {
         [own, "other"].map(|build| {
             let args = [command, "--out", "made"];

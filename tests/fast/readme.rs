@@ -1,4 +1,4 @@
-//! The commands of README and guide are valid, and their sample output matches the binary's.
+//! Commands in README and guide are valid, and their sample output matches the binary's.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use crate::support::bench::Bench;
 /// The task of the sample: blueprint 0 of seed 7, in a plan of any length.
 const TASK: &str = "security-harden-file-shelf-0000";
 
-/// Lines left out of a sample.
+/// Stands for lines that a sample leaves out.
 const ELLIPSIS: &str = "…";
 
 /// The documents whose commands and samples are checked.
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/guide.md"];
 
-/// Documents that stay short, with their lines and columns at most.
+/// Documents that must stay short: their maximum lines and columns.
 const SHORT: [(&str, usize, usize); 2] = [("README.md", 150, 120), ("ARCHITECTURE.md", 200, 120)];
 
 fn document(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
-/// All of [`DOCUMENTS`].
+/// The text of all [`DOCUMENTS`].
 fn documents() -> String {
     DOCUMENTS.map(document).join("\n")
 }
@@ -32,8 +32,8 @@ fn blocks(language: &str) -> Vec<String> {
     text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Commands of the `console` blocks, each with the output that is shown for it. A command that ends
-/// in a backslash goes on in the next line.
+/// Commands in the `console` blocks, each with its sample output. A command that ends in a
+/// backslash continues in the next line.
 fn sessions() -> Vec<(String, Vec<String>)> {
     let mut sessions: Vec<(String, Vec<String>)> = Vec::new();
     for block in blocks("console") {
@@ -52,8 +52,8 @@ fn sessions() -> Vec<(String, Vec<String>)> {
     sessions
 }
 
-/// Asserts that the lines that the documents show for `command` are in `output`, in this order. A
-/// line may end in an ellipsis. A line that is only an ellipsis stands for any lines.
+/// Asserts that `output` has the sample lines of `command`, in this order. A line may end in an
+/// ellipsis. A line that is only an ellipsis stands for any lines.
 #[track_caller]
 fn assert_shown(command: &str, output: &str) {
     let found: Vec<_> = sessions().into_iter().filter(|(shown, _)| shown == command).collect();
@@ -78,7 +78,8 @@ fn assert_shows(shown: &[String], output: &str) {
     }
 }
 
-/// A line without the parts that differ between runs: numbers, padding, and the name of the first task.
+/// A line without the parts that differ between runs: numbers, padding, and the name of the first
+/// task.
 fn shape(line: &str) -> String {
     let mut text = String::new();
     for word in line.split_whitespace() {
@@ -105,7 +106,8 @@ fn every_command_shown_is_understood() {
     );
     assert!(commands.len() > 30, "{commands:?}");
     for command in commands {
-        // Placeholders serve as values, and options in brackets are included. With a final --help nothing is run.
+        // Placeholders serve as values, and options in brackets are included. With --help at the
+        // end, nothing is run.
         let mut words: Vec<String> = command
             .split_whitespace()
             .map(|word| word.trim_matches(['[', ']']).trim_end_matches('…').to_owned())
@@ -125,7 +127,7 @@ fn every_command_shown_is_understood() {
 #[test]
 fn exit_statuses_are_those_of_the_help() {
     let help = Bench::new().run(&["--help"]).ok();
-    // The help is wrapped to the width of the terminal.
+    // The help is wrapped to the terminal's width.
     let words = help.out.split_whitespace().collect::<Vec<_>>().join(" ") + " ";
     let text = documents();
     let rows: Vec<(u8, &str)> = text
@@ -140,13 +142,13 @@ fn exit_statuses_are_those_of_the_help() {
     }
 }
 
-/// Needs an engine: the demo's first task is made at the default rigor, shown and judged.
+/// It needs an engine: the demo's first task is made at the default rigor, shown and judged.
 #[test]
 #[ignore = "minutes of screening; run before a release with `cargo test --test fast readme -- --ignored`"]
 fn the_sample_output_matches_the_binary() {
     let bench = Bench::new();
     let ran = bench.run(&["run", "--out", "out/demo", "--seed", "7", "--count", "1"]).ok();
-    // A plan of 1 task instead of 20, so only the shapes of the lines are alike.
+    // The plan has 1 task instead of 20, so only the shapes of the lines are equal.
     let summary = blocks("text").into_iter().find(|block| block.starts_with("tasks ")).unwrap();
     let shapes = |text: &str| text.lines().map(shape).collect::<Vec<_>>();
     assert_eq!(shapes(&summary), shapes(&ran.out), "\n{}", ran.out);
@@ -159,7 +161,7 @@ fn the_sample_output_matches_the_binary() {
     assert_shown(&format!("termsmith verify {task}"), &passed.out);
     let failed = bench.run(&["verify", &task, "--nothing"]).ends(1);
     assert_shown(&format!("termsmith verify {task} --nothing"), &failed.out);
-    // The same solution as a folder, and as a script without the files beside it.
+    // The same solution is given as a folder, and as a script without the files beside it.
     bench.run(&["verify", &task, "--solution", &format!("{task}/solution")]).ok().says("checks passed");
 }
 
@@ -176,7 +178,7 @@ fn short_documents_stay_short() {
     }
 }
 
-/// The text that a heading's anchor is made of, as code hosts make it.
+/// The anchor of a heading, as code hosts make it.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
@@ -214,7 +216,7 @@ fn links_between_documents_lead_somewhere() {
     assert!(links > 20, "{links} links");
 }
 
-/// `file::name` of a test, in backticks.
+/// Tests that a text names as `file::name` in backticks.
 fn named_tests(text: &str) -> Vec<(String, String)> {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let quoted = text.split('`').skip(1).step_by(2);
@@ -244,7 +246,7 @@ fn is_test(binary: &str, path: &str) -> bool {
     text.is_some_and(|text| text.contains(&format!("fn {name}(")))
 }
 
-/// Both `cargo test` and the filters of nextest accept a name that no test has.
+/// `cargo test` and nextest's filters accept names of tests that do not exist.
 #[test]
 fn tests_that_the_makefile_and_nextest_name_exist() {
     let makefile = document("Makefile");

@@ -1,4 +1,4 @@
-//! Sessions that asciinema 1.4, 2.4 and 3 recorded in a container: what is read from them.
+//! Reads sessions that asciinema 1.4, 2.4 and 3 recorded in a container.
 
 use std::path::Path;
 

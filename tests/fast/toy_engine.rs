@@ -1,4 +1,5 @@
-//! A toy engine in one file, which runs the guest as a plain child process: it shows the steps to add an engine.
+//! A toy engine in one file. It runs the guest as a plain child process, and shows how to add an
+//! engine.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
@@ -17,7 +18,7 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::support::engine::{context, image_spec, launch, output, run, shell};
 
-/// Its row, as it would be in `ENGINES`.
+/// Its row. A real engine's would be in `ENGINES`.
 const ENTRY: EngineEntry = EngineEntry {
     name: NAME,
     description: "The guest as a plain child process",

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 /// A folder and the binary run in it.
 pub(crate) struct Bench {
     dir: PathBuf,
-    /// Removes `dir` at the end, unless it is shared.
+    /// Removes `dir` at the end. `None` for a shared folder.
     _own: Option<tempfile::TempDir>,
 }
 
@@ -18,7 +18,8 @@ impl Bench {
         Self { dir: own.path().to_owned(), _own: Some(own) }
     }
 
-    /// A folder that all test processes share and `prepare` fills once for this build of the binary.
+    /// A folder that all test processes share. `prepare` fills it once for this build of the
+    /// binary.
     pub(crate) fn shared(name: &str, prepare: impl Fn(&Self)) -> Self {
         let binary = fs::metadata(env!("CARGO_BIN_EXE_termsmith")).unwrap();
         let built = binary.modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
@@ -156,7 +157,7 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
     assert!(!a.is_empty(), "{} is empty", left.display());
 }
 
-/// Containers of ours that one of these processes made, as the engine's own client lists them.
+/// Containers that one of these processes made, as the engine's own client lists them.
 pub(crate) fn containers_of(pids: &[u32]) -> Vec<String> {
     let listed = Command::new("docker")
         .args([

@@ -1,4 +1,4 @@
-//! A chat endpoint that counts requests, bills tokens, and fails as a test wants it.
+//! A chat endpoint for tests. It counts requests, bills tokens, and fails as a test wants.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -53,7 +53,7 @@ impl Kind {
         Self::NoChoices,
     ];
 
-    /// Whether the provider bills the request: the model did its work.
+    /// Whether the provider bills the request, because the model did its work.
     fn is_billed(self) -> bool {
         !matches!(
             self,
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-/// A request, as the server got it.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) body: Value,
@@ -74,7 +74,8 @@ pub(crate) struct Seen {
     pub(crate) kind: Kind,
 }
 
-/// Decides the answer to a request, by its body and the number of the attempt (from 0).
+/// Decides the answer to a request. It gets the request's body and the number of the attempt, from
+/// 0.
 type Plan = dyn Fn(&Value, u32) -> Answer + Send + Sync;
 
 /// The answer of a plan.
@@ -88,7 +89,7 @@ pub(crate) enum Answer {
         headers: Vec<(&'static str, String)>,
         body: String,
     },
-    /// The ordinary reply with this text, whose last byte is not UTF-8.
+    /// The ordinary reply with this text, but the last byte is not UTF-8.
     NotUtf8(String),
 }
 
@@ -100,7 +101,7 @@ pub(crate) struct Server {
 
 struct Shared {
     plan: Box<Plan>,
-    /// No request is answered before this many have arrived.
+    /// No request is answered before so many have arrived.
     gate: usize,
     log: Mutex<Log>,
     arrived: watch::Sender<usize>,
@@ -290,7 +291,7 @@ async fn answer(State(state): State<Arc<Shared>>, headers: HeaderMap, bytes: Byt
         }
         log.seen.len()
     };
-    // Handlers may come here in another order than their requests.
+    // Handlers may reach this in another order than their requests arrived.
     state.arrived.send_modify(|most| *most = arrived.max(*most));
     until(state.arrived.subscribe(), state.gate).await;
     let response = match answer {
@@ -328,7 +329,8 @@ fn respond(kind: Kind, good: &Value) -> Response {
     let with_wait = |wait: &str| {
         let mut response = plain(429, "application/json", json_error.clone());
         response.headers_mut().insert(header::RETRY_AFTER, wait.parse().unwrap());
-        // A date is compared with the server's clock. That is far behind this machine's.
+        // The client compares this date with the server's own clock, which is far behind this
+        // machine's.
         response.headers_mut().insert(header::DATE, "Thu, 01 Jan 1970 00:00:00 GMT".parse().unwrap());
         response
     };

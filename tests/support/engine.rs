@@ -1,4 +1,4 @@
-//! Shared code of the sandbox tests: engines and sandboxes.
+//! Engines and sandboxes for tests.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use termsmith::sandbox::{
     ENGINES, Engine, EngineEntry, ExecLimit, Image, ImageSpec, LaunchSpec, Network, Sandbox, process_engine,
 };
 
-/// All tests share one runtime: an engine belongs to the runtime that it was made on.
+/// All tests share one runtime, because an engine belongs to the runtime that made it.
 pub(crate) static RUNTIME: LazyLock<tokio::runtime::Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap());
 
 static PROCESS: LazyLock<Engine> = LazyLock::new(process_engine);
 
-/// The row of the engine whose own behaviour some tests are about.
+/// The row of Docker, for tests that are about Docker itself.
 pub(crate) static DOCKER: LazyLock<&EngineEntry> =
     LazyLock::new(|| ENGINES.iter().find(|entry| entry.name == "docker").unwrap());
 
-/// One engine of each row that a test has needed.
+/// The engines that tests have connected to, one for each row.
 static CONNECTED: LazyLock<Vec<tokio::sync::OnceCell<Engine>>> =
     LazyLock::new(|| ENGINES.iter().map(|_| tokio::sync::OnceCell::new()).collect());
 
@@ -26,10 +26,10 @@ static CONNECTED: LazyLock<Vec<tokio::sync::OnceCell<Engine>>> =
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async {
         let result = test.await;
-        // Temporary folders would outlive the test process.
+        // Otherwise temporary folders would outlive the test process.
         PROCESS.close().await;
-        // So would containers that are still being removed. Without nextest the tests of a process
-        // share the engine, and the next sweep of any process removes leftovers.
+        // Containers that are still being removed would too. Without nextest, the tests of a
+        // process share the engine, and the next sweep of any process removes leftovers.
         if std::env::var_os("NEXTEST").is_some() {
             for engine in CONNECTED.iter().filter_map(|engine| engine.get()) {
                 engine.close().await;
@@ -39,18 +39,18 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     })
 }
 
-/// The engine whose sandboxes are plain processes.
+/// The engine that runs sandboxes as plain processes.
 pub(crate) fn process() -> Engine {
     PROCESS.clone()
 }
 
-/// A Docker engine, or `None` if the environment says that there is none.
+/// A Docker engine. `None` if the environment says that there is none.
 pub(crate) async fn docker() -> Option<Engine> {
     connected(&DOCKER).await
 }
 
-/// The engine of a row, or `None` if the environment says that there is none. Any other problem is a
-/// failure, not a skip.
+/// The engine of a row. `None` if the environment says that there is none. Any other problem fails
+/// the test.
 async fn connected(entry: &EngineEntry) -> Option<Engine> {
     if std::env::var("TERMSMITH_TEST_ENGINE").is_ok_and(|engine| engine == "none") {
         return None;
@@ -65,7 +65,7 @@ async fn connected(entry: &EngineEntry) -> Option<Engine> {
     Some(engine.await.clone())
 }
 
-/// Every engine that the tests of semantics run on.
+/// The engines that tests of behaviour run on.
 pub(crate) async fn engines() -> Vec<(&'static str, Engine)> {
     let mut engines = vec![("process", PROCESS.clone())];
     for entry in ENGINES {
@@ -74,7 +74,7 @@ pub(crate) async fn engines() -> Vec<(&'static str, Engine)> {
     engines
 }
 
-/// Small enough that several sandboxes fit beside each other.
+/// The limits are small, so that several sandboxes fit beside each other.
 pub(crate) fn limits() -> Limits {
     Limits { memory_mb: 128, storage_mb: 64, pids: 64, ..Limits::default() }
 }
@@ -129,7 +129,7 @@ pub(crate) fn image_spec<'a>(digest: &'a str, context: &'a FileTree) -> ImageSpe
     ImageSpec { digest, context, timeout: Duration::from_secs(60) }
 }
 
-/// Waits until `condition` holds. The bound only ends a failing test.
+/// Waits until `condition` holds. Only a failing test reaches the time limit.
 pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     for _ in 0..600 {
         if condition().await {

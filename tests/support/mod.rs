@@ -1,4 +1,4 @@
-//! What several tests use. Each test binary includes this folder.
+//! Code that several tests use. Each test binary includes this folder.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 

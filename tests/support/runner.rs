@@ -1,10 +1,10 @@
-//! A runner of trials, for tests that start no command.
+//! Makes a runner of trials, for tests that call the library.
 
 use termsmith::store::Store;
 use termsmith::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 use tokio_util::sync::CancellationToken;
 
-/// Owns what a [`TrialRunner`] borrows, except the store.
+/// The parts that a [`TrialRunner`] borrows, except the store.
 pub(crate) struct RunnerParts {
     pub(crate) engine: EngineOnDemand,
     pub(crate) slots: Slots,

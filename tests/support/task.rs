@@ -5,7 +5,7 @@ use termsmith::author::{AuthorAssets, draft, recipes};
 use termsmith::domain::{Domains, load_domains, plan};
 use termsmith::model::{CheckId, File, FileTree, Limits, RelPath, Seed, SubjectSpec, Task};
 
-/// The reference: what a sibling of every saboteur does.
+/// The reference solution. The sibling of a saboteur runs it too.
 pub(crate) const REFERENCE: &str = "\
 awk '{ sum += $1 } END { print sum }' numbers.txt >sum.txt
 mkdir -p bin /srv/shelf/box
@@ -14,7 +14,7 @@ chmod 755 bin/total
 echo kept >/srv/shelf/box/note
 ";
 
-/// The reference of [`Shape::Service`]: files only, and a service.
+/// The reference of [`Shape::Service`]: the files, and a service.
 const SERVICE_REFERENCE: &str = r#"
 awk '{ sum += $1 } END { print sum }' numbers.txt >sum.txt
 mkdir -p www /srv/shelf/box
@@ -30,7 +30,8 @@ done
 START
 "#;
 
-/// The service is reached only over the loopback that the verifier shares with it; the subject's guest is not called.
+/// The tests reach the service only over the loopback that they share with it. They do not call the
+/// guest.
 const SERVICE_CHECKS: &str = "
 import time
 import urllib.request
@@ -85,19 +86,20 @@ def test_tables_can_be_read():
         assert gzip.decompress(subject.read_bytes('/app/table.gz')) == b''
 ";
 
-/// Programs or services that are judged in addition to files.
+/// What is judged in addition to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Files,
-    /// Files, those of the system included.
+    /// Files of the system.
     System,
-    /// Tests run a program of the solver.
+    /// A program of the solver, which the tests run.
     Programs,
-    /// Tests are clients of the solver's service.
+    /// A service of the solver, whose clients the tests are.
     Service,
 }
 
-/// A draft of a recipe with its environment, tests and solution replaced; base image and verifier are as with any task.
+/// A recipe's draft with another environment, tests and solution. Base image and verifier are those
+/// of every task.
 pub(crate) fn task(shape: Shape) -> Task {
     let assets = Assets::embedded();
     let specs = load_domains(&assets).unwrap();
@@ -125,7 +127,8 @@ pub(crate) fn task(shape: Shape) -> Task {
     task.solution = tree(&[("solve.sh", reference)]);
     let always = ["test_sum", "test_note", "test_numbers_are_as_they_were", "test_tables_can_be_read"];
     task.checks = always.iter().chain(names).map(|check| CheckId::parse(*check).unwrap()).collect();
-    // Small, so that they are soon reached and several containers fit beside each other.
+    // The limits are small, so that they are soon reached and several containers fit beside each
+    // other.
     task.limits = Limits {
         memory_mb: 256,
         storage_mb: 128,

@@ -1,4 +1,5 @@
-//! An engine of the test's own, on a small disk of its own, which can be stopped, killed and filled without disturbing anybody.
+//! An engine that belongs to the test, on a small disk of its own. It can be stopped, killed and
+//! filled without disturbing anyone.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +18,8 @@ const DISK: &str = "3G";
 /// A busy machine needs some seconds to start an engine.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Sets the folder's disk up, waits for the end of its input, and clears everything away: whatever becomes of the test, its input ends.
+/// Sets up the folder's disk, waits for the end of its input, and clears everything away. The input
+/// ends however the test ends.
 const KEEPER: &str = r#"
 set -u
 cd "$1" || exit 1
@@ -45,17 +47,17 @@ cat >/dev/null
 clear_away "$1"
 "#;
 
-/// The engine. Nothing of it is left when this is dropped, or when the test process ends in any other way.
+/// The engine. It is removed when this is dropped, and also when the test process is killed.
 pub(crate) struct Daemon {
     folder: PathBuf,
     keeper: Child,
-    /// Its end is what the keeper waits for.
+    /// The keeper clears up when this is closed.
     input: Option<ChildStdin>,
     engine: Child,
 }
 
 impl Daemon {
-    /// Why no engine can be started here, if so.
+    /// Why no engine can be started on this machine. `None` if one can.
     pub(crate) fn impossible() -> Option<&'static str> {
         if !rustix::process::geteuid().is_root() {
             return Some("it needs root, to start an engine of its own");
@@ -70,9 +72,10 @@ impl Daemon {
         (lacks("unshare") || lacks("mkfs.ext4")).then_some("there is no unshare or mkfs.ext4")
     }
 
-    /// Starts one. `Err` says what this machine does not let us do.
+    /// Starts an engine. `Err` says what this machine does not allow.
     pub(crate) async fn start() -> Result<Self, String> {
-        // Short: paths of sockets have at most 107 bytes, and containerd appends 60.
+        // The path is short, because a socket's path has at most 107 bytes, and containerd appends
+        // 60.
         let folder = tempfile::Builder::new().prefix("ts-").tempdir_in("/tmp").unwrap().keep();
         let mut keeper = Command::new("bash")
             .args(["-c", KEEPER, "bash"])
@@ -80,7 +83,8 @@ impl Daemon {
             .arg(DISK)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Whoever kills the test kills its process group.
+            // A killed test takes its process group with it. The keeper is in a group of its own,
+            // so it survives and clears up.
             .process_group(0)
             .spawn()
             .unwrap();
@@ -106,7 +110,7 @@ impl Daemon {
         format!("unix://{}", self.socket().display())
     }
 
-    /// `None` while there is no socket.
+    /// A client. `None` while there is no socket.
     fn api(&self) -> Option<Docker> {
         Docker::connect_with_unix(&self.socket().to_string_lossy(), 120, bollard::API_DEFAULT_VERSION).ok()
     }
@@ -135,7 +139,7 @@ impl Daemon {
     /// Copies images from another engine.
     pub(crate) async fn copy_images(&self, from: &Docker, names: &[&str]) {
         let exported = from.export_images(names);
-        // Collected: the stream borrows from the other client.
+        // The pieces are collected, because the stream borrows from the other client.
         let pieces: Vec<_> = exported.collect().await;
         let options = ImportImageOptions::default();
         let api = self.api().unwrap();
@@ -146,7 +150,7 @@ impl Daemon {
         }
     }
 
-    /// Halts the engine for some time, with its containerd: nothing is lost, and nothing is answered.
+    /// Halts the engine and its containerd for some time. It loses nothing, and answers nothing.
     pub(crate) async fn freeze(&self, time: Duration) {
         let pids = self.processes();
         for pid in &pids {
@@ -158,7 +162,8 @@ impl Daemon {
         }
     }
 
-    /// Ends the engine as an administrator does, with all containers, and starts it again after some time.
+    /// Stops the engine as an administrator does, with all containers. Starts it again after some
+    /// time.
     pub(crate) async fn stop(&mut self, time: Duration) {
         self.end(Signal::TERM).await;
         tokio::time::sleep(time).await;
@@ -178,7 +183,8 @@ impl Daemon {
         while self.engine.try_wait().unwrap().is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // Its containerd ends with it, and stays a zombie where process 1 does not reap. Its number would be taken for a live one's.
+        // Containerd ends too. If process 1 does not reap it, it stays a zombie, and the new engine
+        // would take its number for a running one's.
         while !self.processes().is_empty() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -187,13 +193,13 @@ impl Daemon {
         }
     }
 
-    /// Somebody else fills the engine's disk to the last byte, for some time.
+    /// Fills the engine's disk to the last byte for some time, as another user of the disk could.
     pub(crate) async fn fill_disk(&self, time: Duration) {
         let place = self.folder.join("data/somebody-elses");
         let (path, block) = (place.clone(), vec![1_u8; 1 << 20]);
         tokio::task::spawn_blocking(move || {
             let mut file = fs::File::create(path).unwrap();
-            // Most of it at once: only the last bytes are written one by one.
+            // Most bytes are allocated at once. Only the last ones are written one by one.
             let stat = rustix::fs::fstatvfs(&file).unwrap();
             let most = (stat.f_bavail * stat.f_frsize).saturating_sub(8 << 20);
             let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, most);
@@ -206,7 +212,7 @@ impl Daemon {
         fs::remove_file(place).unwrap();
     }
 
-    /// The engine's own processes, without its containers'.
+    /// The engine's own processes, without its containers.
     fn processes(&self) -> Vec<Pid> {
         let folder = format!("{}/", self.folder.display());
         let is_engine = |pid: i32| {
@@ -227,7 +233,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         drop(self.input.take());
         let _ = self.keeper.wait();
-        // The keeper has killed it.
+        // The keeper has killed the engine.
         let _ = self.engine.wait();
     }
 }
@@ -235,13 +241,15 @@ impl Drop for Daemon {
 fn spawn(folder: &std::path::Path) -> Child {
     let log = fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
     let at = |name: &str| folder.join(name).display().to_string();
-    // In a network namespace of its own: an engine without a bridge removes `docker0`, which is another engine's.
+    // The engine is in a network namespace of its own. An engine without a bridge removes
+    // `docker0`, which belongs to another engine.
     Command::new("unshare")
         .args(["--net", "--", "dockerd", "--bridge=none", "--iptables=false"])
-        // Should there be a containerd for all, our containers are not among its others.
+        // If all engines share a containerd, our containers are in a namespace of their own.
         .args(["--containerd-namespace", "ts-test", "--containerd-plugins-namespace", "ts-test-plugins"])
         .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
-        // Not `docker`: other tests look for processes there that the shared engine does not know.
+        // The parent is not `docker`, because other tests look there for processes that the shared
+        // engine does not know.
         .args(["--cgroup-parent", "/ts-engine"])
         .args(["--host", &format!("unix://{}", at("sock"))])
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Somebody else on the host, who ends containers of this process.
+//! Ends containers of this process, as somebody else on the host could.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,17 +17,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const OWNER_LABEL: &str = "termsmith.owner";
 const PURPOSE_LABEL: &str = "termsmith.purpose";
 
-/// Which container of a trial ends.
+/// The container that is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Victim {
-    /// The one that the solver works in.
+    /// The container that the solver works in.
     Solver,
     Verifier,
-    /// The one that the verifier runs the solver's programs in: the solver's, started again.
+    /// The container in which the verifier runs the solver's programs, i.e. the solver's, started
+    /// again.
     Programs,
 }
 
-/// How it ends.
+/// How the container is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// `docker kill`.
@@ -36,7 +37,7 @@ pub(crate) enum How {
     Remove,
 }
 
-/// Ends containers of this process, and of no other.
+/// Ends containers of this process only.
 pub(crate) struct Killer {
     api: Docker,
     random: ChaCha8Rng,
@@ -50,7 +51,7 @@ impl Killer {
         Self { api, random: ChaCha8Rng::seed_from_u64(seed), killed: 0 }
     }
 
-    /// Ends any container about every `pause`, for as long as the caller goes on with this.
+    /// Ends a random container about every `pause`, until the caller drops this future.
     pub(crate) async fn storm(&mut self, pause: Duration) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(pause.mul_f64(self.random.random_range(0.5..1.5))).await;
@@ -64,8 +65,8 @@ impl Killer {
         }
     }
 
-    /// Waits for such a container, lets it live for up to `longest`, ends it, and waits for the container that replaces it: without
-    /// one, the trial did not need the container any more.
+    /// Ends a container of this kind, and waits for its replacement. The container lives for up to
+    /// `longest` first. If none replaces it, the trial did not need it any more.
     pub(crate) async fn strike(&mut self, victim: Victim, how: How, longest: Duration) {
         let mut struck = Vec::new();
         loop {
@@ -91,8 +92,8 @@ impl Killer {
         match victim {
             Victim::Solver => with("solver"),
             Victim::Verifier => with("verifier"),
-            // A single trial has both only while its programs are run.
-            // The programs' own container, or the solver's, started again for a service.
+            // A single trial has a verifier beside programs only while programs run. For a service,
+            // the solver's own container is started again for them.
             Victim::Programs => with("verifier").and_then(|_| with("programs").or_else(|| with("solver"))),
         }
     }
@@ -109,7 +110,7 @@ impl Killer {
                 self.api.remove_container(id, Some(options)).await
             }
         };
-        // One that has ended by itself meanwhile is no victim.
+        // A container that had ended by itself was not killed.
         self.killed += u32::from(ended.is_ok());
         ended.is_ok()
     }

@@ -1,5 +1,6 @@
-//! Faults of the engine, its host and their neighbours, under real trials: the verdicts are those of a run without faults, nothing
-//! else is stored, and trials that stayed open are completed by the same call once the fault is over.
+//! Faults of the engine, the host and its neighbours during real trials. Verdicts must be those of
+//! a run without faults, and nothing else may be stored. Trials that stay open are completed by the
+//! same call once the fault is over.
 
 mod daemon;
 mod killer;
@@ -26,23 +27,27 @@ use crate::support::bench::{Bench, Ran, names};
 use crate::support::corpus::task_dir;
 use crate::support::engine::{DOCKER, docker, eventually, launch, limits, run, shell, spec};
 
-/// Calls under faults, before the fault must be over for the last one.
+/// Number of calls under faults. Before the next call, the fault ends.
 const FAULTY_CALLS: u32 = 3;
-/// The kinds of faults that a run with all of them must have met, at least.
+/// At least this many kinds of faults must occur in a run with all kinds.
 const KINDS_MET: usize = 6;
-/// Runs until enough kinds were met. A run meets a dozen faults, and one with all of them misses three of eight kinds in less than
-/// half of all cases, so all of these together miss them once in a billion.
+/// Number of runs after which the test fails for want of kinds. A run has a dozen faults. With all
+/// kinds enabled, it misses three of eight in less than half of all cases. So all runs miss them
+/// once in a billion.
 const RUNS: u64 = 30;
-/// Trials until a container of one was struck while it was needed. It works for [`SLOW`], and the killer comes within half of that,
-/// so the first is enough unless the engine takes a second to list containers.
+/// Number of trials after which the test fails because no needed container was ended. A container
+/// works for [`SLOW`], and the killer comes within half of that. So the first trial suffices,
+/// unless the engine takes a second to list containers.
 const STRIKES: u32 = 10;
-/// Containers that are killed at random instants, at least.
+/// At least this many containers must be killed at random moments.
 const KILLED_IN_STORMS: u32 = 5;
-/// Runs until so many were killed. Each lasts for seconds, with a kill about every second.
+/// Number of runs after which the test fails for want of kills. A run lasts for seconds, with a
+/// kill about every second.
 const STORMS: u32 = 30;
 /// Exit status of a command that left work open.
 const EX_TEMPFAIL: i32 = 75;
-/// Tests of this file take turns: the killer of one must not meet the containers of another.
+/// Tests of this file take turns, because the killer of one must not meet the containers of
+/// another.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn seed() -> u64 {
@@ -58,13 +63,13 @@ fn probability() -> f64 {
     given.unwrap_or(0.06)
 }
 
-/// Where the shared engine listens.
+/// The socket of the shared engine.
 fn socket() -> PathBuf {
     let host = std::env::var("DOCKER_HOST").unwrap_or_default();
     PathBuf::from(host.strip_prefix("unix://").unwrap_or("/var/run/docker.sock"))
 }
 
-/// Calls until nothing is open: some times under faults, and once after `heal`.
+/// Repeats a call until no trial is open: some times under faults, and once after `heal`.
 struct Faulty<'a> {
     name: &'a str,
     subjects: &'a [&'a Subject],
@@ -98,7 +103,7 @@ impl Faulty<'_> {
         panic!("{}: not completed after the fault was over", self.name);
     }
 
-    /// One call, of which every verdict is that of the faultless run.
+    /// Makes one call, and checks that each verdict is that of the faultless run.
     async fn call(&self, engine: &Engine, run: &Run) -> Called {
         let called = call(engine, run, self.subjects, self.actions).await;
         let differences = differences(&called.verdicts, &self.faultless.verdicts);
@@ -108,7 +113,7 @@ impl Faulty<'_> {
     }
 }
 
-/// Every trial without a fault: what all others are compared with.
+/// Runs each trial without a fault, for comparison.
 async fn without_faults(engine: &Engine, subjects: &[&Subject], actions: &[Action]) -> Called {
     let called = call(engine, &Run::new(), subjects, actions).await;
     assert_faultless(&called, subjects, actions);
@@ -148,7 +153,8 @@ fn faults_of_requests_change_no_verdict() {
     });
 }
 
-/// Each kind of fault by itself, at half of all requests where it applies: a trial that is never tried again would be seen.
+/// Each kind of fault occurs alone, in half of the requests that it can affect. A trial without a
+/// retry would be noticed.
 #[test]
 fn each_kind_of_fault_is_survived_or_leaves_trials_open() {
     run(async {
@@ -184,7 +190,8 @@ fn each_kind_of_fault_is_survived_or_leaves_trials_open() {
     });
 }
 
-/// What is missing is part of the solver's work, and what the engine refuses is not, although both are answered with an error.
+/// A missing file is the solver's work, and a refused request is the engine's fault. The engine
+/// answers both with an error.
 #[test]
 fn a_refused_download_is_not_taken_for_an_unreadable_path() {
     run(async {
@@ -204,8 +211,9 @@ fn a_refused_download_is_not_taken_for_an_unreadable_path() {
     });
 }
 
-/// A subject that cannot be started again may be the solver's work, and an engine that refuses anything else on the way is not. One refused
-/// attachment in each of two attempts was once the verdict `subject_lost`.
+/// A container that cannot be started again may be the solver's work. Any other refusal of the
+/// engine on the way is not. Once, a refused attachment in each of two attempts became the verdict
+/// `subject_lost`.
 #[test]
 fn only_refused_starts_look_like_a_subject_that_cannot_be_started_again() {
     run(async {
@@ -229,7 +237,7 @@ fn only_refused_starts_look_like_a_subject_that_cannot_be_started_again() {
     });
 }
 
-/// The binary, where no container ever starts, and then where the engine is whole again.
+/// Runs the binary while no container can start, and then again while the engine works.
 #[test]
 fn a_command_whose_trials_all_fail_for_the_engine_ends_with_75_and_can_be_completed() {
     run(async {
@@ -304,7 +312,8 @@ fn containers_killed_from_outside_change_no_verdict() {
         let faulty = Faulty { name: "storm", subjects: &all, actions: &ACTIONS, faultless: &faultless };
         let before = killer.killed;
         for number in 1..=STORMS {
-            // What several calls leave open under fire is completed by the same call without.
+            // Trials that several calls under faults leave open are completed by the same call
+            // without faults.
             let run = Run::new();
             for _ in 0..FAULTY_CALLS {
                 tokio::select! {
@@ -322,7 +331,8 @@ fn containers_killed_from_outside_change_no_verdict() {
     });
 }
 
-/// One trial whose container ends once: the next attempt of the same call must come to the verdict. Whether there was a next attempt.
+/// Runs a trial whose container is ended once. The next attempt of the same call must reach the
+/// verdict. Returns whether there was a next attempt.
 async fn struck(faulty: &Faulty<'_>, engine: &Engine, killer: &mut Killer, victim: Victim, how: How) -> bool {
     for _ in 0..STRIKES {
         let run = Run::new();
@@ -379,7 +389,7 @@ fn an_engine_that_stops_restarts_or_has_no_disk_changes_no_verdict() {
             let faulty = Faulty { name: &name, subjects: &some, actions: &ACTIONS, faultless: &faultless };
             let run = Run::new();
             let strike = async {
-                // Into the middle of the first trials.
+                // This is in the middle of the first trials.
                 tokio::time::sleep(Duration::from_millis(700)).await;
                 match fault {
                     Fault::Frozen(time) => daemon.freeze(time).await,
@@ -396,8 +406,8 @@ fn an_engine_that_stops_restarts_or_has_no_disk_changes_no_verdict() {
     });
 }
 
-/// A program that could not write because the host's disk was full has not failed. A container that holds most of its own allotment may
-/// have filled the disk itself, so its programs have.
+/// A program that cannot write because the host's disk is full has not failed. It has if its
+/// container holds most of its own share, since it may have filled the disk.
 async fn check_programs_on_a_full_disk(engine: &Engine, daemon: &Daemon, image: &Image) {
     let limits = limits();
     let spec = spec(image, &limits);
@@ -418,7 +428,7 @@ async fn check_programs_on_a_full_disk(engine: &Engine, daemon: &Daemon, image: 
     assert_eq!(stopped.map(drop).map_err(|error| error.blame()), Ok(()));
 }
 
-/// What happens to an engine of the test's own.
+/// What happens to the test's own engine.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Frozen(Duration),
@@ -427,7 +437,7 @@ enum Fault {
     DiskFull(Duration),
 }
 
-/// An engine behind the proxy. The first requests can fail too.
+/// Connects through the proxy. The first requests can fail too.
 async fn connected(proxy: &Proxy) -> Engine {
     loop {
         if let Ok(engine) = DOCKER.connect_at(proxy.endpoint()).await {

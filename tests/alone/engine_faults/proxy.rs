@@ -1,4 +1,4 @@
-//! A Unix socket in front of an engine's, at which requests fail in the ways in which engines and networks do.
+//! A Unix socket in front of an engine's. Requests fail there as engines and networks do.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,39 +13,40 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, co
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
-/// Request and response heads are a few hundred bytes.
+/// Maximum bytes of a head. Heads of requests and responses have a few hundred.
 const MAX_HEAD: usize = 64 << 10;
-/// The longest delay of a request. Below every time-out of termsmith's, so a delay alone must never cost a retry.
+/// Longest delay of a request. It is shorter than every time-out of termsmith. So a delay alone
+/// must never cause a retry.
 const MAX_DELAY_MS: u64 = 1500;
-/// Bytes of an answer that is cut short: from nothing to somewhere in a small body.
+/// Maximum bytes of an answer that is cut off. It ends in the head, or in a small body.
 const MAX_TRUNCATED: u64 = 600;
-/// An attached stream is cut at some moment of this time, which is as long as a trial takes.
+/// An attached stream is cut within this time, which is as long as a trial takes.
 const MAX_ATTACHED_MS: u64 = 4000;
 
-/// What happens to one request.
+/// A fault of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// It is answered late.
+    /// The answer is late.
     Delay,
-    /// The connection ends before the engine has seen the request.
+    /// The connection ends before the engine sees the request.
     Reset,
-    /// The engine does what it was asked for, and the connection ends without an answer.
+    /// The engine carries out the request, and the connection ends without an answer.
     Unanswered,
-    /// The answer ends somewhere in its head or body.
+    /// The answer ends in its head or body.
     Truncated,
-    /// Status 500, and the engine has not seen the request.
+    /// The answer has status 500. The engine never saw the request.
     Refused,
-    /// Status 500 for a request that the engine has carried out.
+    /// The answer has status 500. The engine carried out the request.
     CarriedOutAndRefused,
-    /// Status 404, "No such container", for one that is there.
+    /// The answer has status 404, "No such container". The container exists.
     NoSuchContainer,
-    /// Status 500 for a download of files, which the engine has not seen.
+    /// The answer to a download of files has status 500. The engine never saw the request.
     DownloadRefused,
-    /// Status 500 for an attached stream, which the engine has not seen.
+    /// The answer to an attachment has status 500. The engine never saw the request.
     AttachRefused,
-    /// Status 500 for the start of a container, which the engine has not seen.
+    /// The answer to the start of a container has status 500. The engine never saw the request.
     StartRefused,
-    /// An attached stream ends while the container runs on.
+    /// An attached stream ends, but the container runs on.
     AttachDropped,
 }
 
@@ -70,16 +71,17 @@ pub(crate) struct Proxy {
 struct Shared {
     engine: PathBuf,
     faulty: AtomicBool,
-    /// Kinds that are injected.
+    /// Kinds of faults that are injected.
     kinds: Vec<Kind>,
-    /// Of one request, from 0 to 1.
+    /// Probability of a fault in one request, from 0 to 1.
     probability: f64,
     random: Mutex<ChaCha8Rng>,
     injected: Mutex<BTreeMap<Kind, u32>>,
 }
 
 impl Proxy {
-    /// Listens in front of the engine's socket. Each request meets one of `kinds` with this probability.
+    /// Listens in front of the engine's socket. Each request has one of these faults with this
+    /// probability.
     pub(crate) fn start(engine: &Path, kinds: &[Kind], probability: f64, seed: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("sock")).unwrap();
@@ -95,7 +97,7 @@ impl Proxy {
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let shared = serving.clone();
-                // An error on either side ends this connection, which is what the other side is to see.
+                // An error on either side ends this connection. The other side must see that too.
                 tokio::spawn(async move { shared.serve(client).await });
             }
         });
@@ -111,12 +113,12 @@ impl Proxy {
         format!("unix://{}", self.folder.path().join("sock").display())
     }
 
-    /// No more faults from here on.
+    /// Injects no more faults.
     pub(crate) fn heal(&self) {
         self.shared.faulty.store(false, Ordering::Relaxed);
     }
 
-    /// Faults again, after [`Self::heal`].
+    /// Injects faults again after [`Self::heal`].
     pub(crate) fn ail(&self) {
         self.shared.faulty.store(true, Ordering::Relaxed);
     }
@@ -134,13 +136,14 @@ impl Drop for Proxy {
 }
 
 impl Shared {
-    /// One connection carries one request: both sides are told to close it afterwards, so an answer ends with its connection.
+    /// A connection carries one request. Both sides are told to close it afterwards, so the end of
+    /// the connection is the end of the answer.
     async fn serve(&self, mut client: UnixStream) -> io::Result<()> {
         let head = Head::read(&mut client).await?;
         let fault = self.draw(&head);
         match fault {
             Some(Kind::Delay) => tokio::time::sleep(self.millis(MAX_DELAY_MS)).await,
-            // Closed with the request's body unread, which the client sees as a reset.
+            // The connection closes while the request's body is unread. The client sees a reset.
             Some(Kind::Reset) => return Ok(()),
             Some(Kind::Refused | Kind::DownloadRefused | Kind::AttachRefused | Kind::StartRefused) => {
                 return answer(&mut client, 500, "injected: the engine is in trouble").await;
@@ -178,12 +181,12 @@ impl Shared {
                     ended = both_ways(from_client, to_engine, from_engine, to_client) => ended,
                 }
             }
-            // The kinds that were answered above are no longer here.
+            // The kinds that are answered above do not come here.
             Some(_) | None if head.upgrades() => {
                 both_ways(from_client, to_engine, from_engine, to_client).await
             }
             Some(_) | None => {
-                // The answer's end is the end of the request, whatever the client still has to say.
+                // The end of the answer ends the request, even if the client sends more.
                 tokio::select! {
                     sent = copy(&mut from_engine, &mut to_client) => sent.map(drop),
                     Err(error) = forward(&mut from_client, &mut to_engine) => Err(error),
@@ -192,7 +195,7 @@ impl Shared {
         }
     }
 
-    /// What happens to this request.
+    /// The fault of this request, if any.
     fn draw(&self, head: &Head) -> Option<Kind> {
         if !self.faulty.load(Ordering::Relaxed) {
             return None;
@@ -203,12 +206,12 @@ impl Shared {
             Kind::NoSuchContainer => head.container().is_some(),
             Kind::DownloadRefused => head.downloads(),
             Kind::Delay | Kind::Reset | Kind::Refused => true,
-            // An upgraded connection has no answer that ends.
+            // An upgraded connection has no answer with an end.
             Kind::Unanswered | Kind::Truncated | Kind::CarriedOutAndRefused => !head.upgrades(),
         };
         let kinds: Vec<&Kind> = self.kinds.iter().filter(applies).collect();
         let mut random = self.random.lock().unwrap();
-        // Streams live longer than other requests, so they meet more.
+        // Streams live longer than other requests, so they get more faults.
         let probability = if head.upgrades() { 2.0 * self.probability } else { self.probability };
         if kinds.is_empty() || !random.random_bool(probability.min(1.0)) {
             return None;
@@ -233,10 +236,10 @@ struct Head {
 }
 
 impl Head {
-    /// An error at the end of the stream.
+    /// The end of the stream is an error.
     async fn read(stream: &mut UnixStream) -> io::Result<Self> {
         let mut bytes = Vec::new();
-        // Byte by byte: what follows belongs to the body.
+        // Read byte by byte, because the following bytes belong to the body.
         while !bytes.ends_with(b"\r\n\r\n") {
             if bytes.len() > MAX_HEAD {
                 return Err(io::Error::other("a request head without an end"));
@@ -269,7 +272,8 @@ impl Head {
         parts.next().filter(|name| !matches!(*name, "json" | "create" | "prune"))
     }
 
-    /// As the engine gets it: told to close the connection after its answer, and so to tell the client.
+    /// The head as the engine gets it. It says that the connection closes after the answer, so the
+    /// engine tells the client.
     fn for_engine(&self) -> Vec<u8> {
         if self.upgrades() {
             return self.text.clone().into_bytes();
@@ -280,7 +284,7 @@ impl Head {
     }
 }
 
-/// An answer of the proxy's own.
+/// Sends an answer of the proxy's own.
 async fn answer(client: &mut (impl AsyncWrite + Unpin), status: u16, message: &str) -> io::Result<()> {
     let body = serde_json::json!({ "message": message }).to_string();
     let head = format!(
@@ -291,13 +295,13 @@ async fn answer(client: &mut (impl AsyncWrite + Unpin), status: u16, message: &s
     client.shutdown().await
 }
 
-/// Copies until the end of `from`, and tells `to` of it.
+/// Copies until the end of `from`, and ends `to` then.
 async fn forward(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
     copy(from, to).await?;
     to.shutdown().await
 }
 
-/// Both directions of an upgraded connection, each until its own end.
+/// Copies both directions of an upgraded connection, each until its own end.
 async fn both_ways(
     mut from_client: impl AsyncRead + Unpin,
     mut to_engine: impl AsyncWrite + Unpin,
@@ -308,7 +312,7 @@ async fn both_ways(
         .map(drop)
 }
 
-/// Sends the request's body and takes the whole answer, of which the client sees nothing.
+/// Sends the request's body and reads the whole answer. The client gets none of it.
 async fn until_answered(
     from_client: &mut (impl AsyncRead + Unpin),
     to_engine: &mut (impl AsyncWrite + Unpin),

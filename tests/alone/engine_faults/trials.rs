@@ -1,4 +1,5 @@
-//! The trials that are run with and without faults: untouched, reference and a known wrong solution of tasks of every way of judging.
+//! The trials that run with and without faults: untouched, reference and a known wrong solution.
+//! There is a task for each way of judging.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +15,10 @@ use crate::support::corpus::task_dir;
 use crate::support::runner::RunnerParts;
 use crate::support::task::{Shape, task, tree};
 
-/// Trials at once.
+/// Number of trials at once.
 const LANES: usize = 2;
 
-/// A task and what is done to it.
+/// A task, and how it is judged.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
     target: Box<dyn Target>,
@@ -26,7 +27,7 @@ pub(crate) struct Subject {
     image: Image,
 }
 
-/// What is done in a trial.
+/// The act of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     Untouched,
@@ -36,13 +37,13 @@ pub(crate) enum Action {
 
 pub(crate) const ACTIONS: [Action; 3] = [Action::Untouched, Action::Reference, Action::Wrong];
 
-/// A trial's name: the task's, and the action.
+/// A trial's name: the task's name, and the action.
 pub(crate) type Name = (&'static str, Action);
 
 /// Committed trials by name.
 pub(crate) type Verdicts = BTreeMap<Name, TrialRecord>;
 
-/// A run folder of its own.
+/// A run folder.
 pub(crate) struct Run {
     _dir: tempfile::TempDir,
     pub(crate) store: Store,
@@ -56,11 +57,11 @@ impl Run {
     }
 }
 
-/// What one call left.
+/// The result of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Called {
     pub(crate) verdicts: Verdicts,
-    /// Trials without a result, and why.
+    /// Trials without a result, with the reason.
     pub(crate) open: BTreeMap<Name, String>,
 }
 
@@ -69,14 +70,15 @@ pub(crate) struct Called {
 pub(crate) enum Pace {
     /// A fraction of a second on an idle machine.
     Ordinary,
-    /// At least [`SLOW`] each, so that a container can be ended while it works, however fast the machine is.
+    /// At least [`SLOW`]. So a container can be ended while it works, even on a fast machine.
     Slow,
 }
 
-/// The time that solutions and tests sleep first in [`Pace::Slow`].
+/// In [`Pace::Slow`], solutions and tests first sleep for this time.
 pub(crate) const SLOW: Duration = Duration::from_secs(2);
 
-/// Tasks judged in the clean room: files alone, programs, a service; and in place: shared, separate.
+/// Tasks that the clean room judges (files alone, programs, a service), and tasks that are judged
+/// in place (shared, separate).
 pub(crate) async fn subjects(engine: &Engine, pace: Pace) -> Vec<Subject> {
     let mut subjects = vec![
         ours("files", task(Shape::Files), pace),
@@ -85,7 +87,7 @@ pub(crate) async fn subjects(engine: &Engine, pace: Pace) -> Vec<Subject> {
         foreign("shared", "sound-report", SHARED_WRONG, pace),
         foreign("separate", "sound-separate-verifier", SEPARATE_WRONG, pace),
     ];
-    // Built here, so that no fault meets a build.
+    // The images are built here, so that no fault meets a build.
     let run = Run::new();
     for subject in &mut subjects {
         with_runner(engine.clone(), &run, async |runner| subject.build(runner).await).await;
@@ -97,7 +99,7 @@ pub(crate) async fn subjects(engine: &Engine, pace: Pace) -> Vec<Subject> {
 const SHARED_WRONG: &str = "echo '{\"total\": 1, \"count\": 2, \"by_region\": {}}' >/app/report.json\n";
 /// Addresses with another status.
 const SEPARATE_WRONG: &str = "awk '$4 >= 400 { print $1 }' /app/access.log >/app/errors.txt\n";
-/// Solves the half of ours.
+/// Solves half of our own task.
 const OURS_WRONG: &str =
     "echo 5050 >sum.txt\nmkdir -p bin; printf '#!/bin/sh\\necho 4\\n' >bin/total; chmod 755 bin/total\n";
 
@@ -144,7 +146,7 @@ impl Subject {
         self.image = self.target.images(runner, Condition::Ordinary).await.unwrap().solver;
     }
 
-    /// The name of the image that its solver begins in.
+    /// The name of the image for its solver.
     pub(crate) fn image(&self) -> String {
         self.image.reference().to_owned()
     }
@@ -160,7 +162,8 @@ impl Subject {
     }
 }
 
-/// Every trial of these subjects once, as one call of termsmith would run them: what is committed is not run again.
+/// Runs every trial of these subjects once, as one call of termsmith would. Committed trials are
+/// not run again.
 pub(crate) async fn call(engine: &Engine, run: &Run, subjects: &[&Subject], actions: &[Action]) -> Called {
     let mut called = Called::default();
     with_runner(engine.clone(), run, async |runner| {
@@ -180,7 +183,7 @@ pub(crate) async fn call(engine: &Engine, run: &Run, subjects: &[&Subject], acti
     called
 }
 
-/// What is wrong with these verdicts beside those of the faultless run.
+/// How these verdicts differ from those of the faultless run.
 pub(crate) fn differences(verdicts: &Verdicts, faultless: &Verdicts) -> Vec<String> {
     let differs = |(name, record): &(&Name, &TrialRecord)| faultless.get(*name) != Some(*record);
     verdicts
@@ -190,7 +193,8 @@ pub(crate) fn differences(verdicts: &Verdicts, faultless: &Verdicts) -> Vec<Stri
         .collect()
 }
 
-/// That the faultless run is one: every verdict is as it must be, and tells the actions apart.
+/// Checks the faultless run itself: every verdict is right, and different actions have different
+/// verdicts.
 pub(crate) fn assert_faultless(called: &Called, subjects: &[&Subject], actions: &[Action]) {
     assert!(called.open.is_empty(), "{:?}", called.open);
     for ((name, action), record) in &called.verdicts {
@@ -201,7 +205,7 @@ pub(crate) fn assert_faultless(called: &Called, subjects: &[&Subject], actions: 
     assert_eq!(called.verdicts.len(), subjects.len() * actions.len());
 }
 
-/// Records of the store that say of a trial that it has no verdict.
+/// Stored records that say that a trial has no verdict. There must be none.
 pub(crate) fn stored_without_verdict(run: &Run) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![run.store.dir().root().join("store")];

@@ -1,4 +1,4 @@
-//! A simulated author that writes one small task, with mistakes where a test wants them.
+//! A simulated author. It writes one small task, and makes the mistakes that a test wants.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ static STAGES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     stages.sort();
     stages
 });
-/// By its model's name: its prompts are those of the stage `blind`.
+/// The model's name of the weak solver. Its prompts are those of the stage `blind`.
 const WEAK: &str = "weak";
 
 pub(crate) const INSTRUCTION: &str = "The file `/app/names.txt` lists the guests of a dinner, one name on each line, some of them several times. Write \
@@ -42,7 +42,7 @@ pub(crate) const ENVIRONMENT: &str =
 
 pub(crate) const SOLUTION: &str = "<file path=\"solve.sh\">\n#!/bin/bash\nset -euo pipefail\nexport LC_ALL=C\nsort -u names.txt > sorted.txt\nwc -l < sorted.txt > count.txt\n</file>";
 
-/// The checks, without the one of the number.
+/// The checks without the check of the count.
 pub(crate) const CHECKS_WITHOUT_COUNT: &str = "import subject
 
 NAMES = subject.pristine(\"app/names.txt\").read_text().splitlines()
@@ -76,7 +76,7 @@ def test_count():
     assert subject.read_text(\"/app/count.txt\") == f\"{len(TRUTH)}\\n\"
 ";
 
-/// A check that demands what the instruction leaves open.
+/// A check of something that the instruction leaves open.
 pub(crate) const UNFOUNDED: &str = "
 
 def test_report():
@@ -151,7 +151,7 @@ pub(crate) fn all_checks() -> String {
     format!("{CHECKS_WITHOUT_COUNT}{COUNT}")
 }
 
-/// What a careful author says; `before` is the number of replies in this conversation so far.
+/// The replies of a careful author. `before` is the number of earlier replies in this conversation.
 pub(crate) fn good(stage: &str, before: usize) -> String {
     match stage {
         "idea" | "recording" => "Please sort my guest list: /app/names.txt has repetitions.".to_owned(),
@@ -177,7 +177,7 @@ pub(crate) fn good(stage: &str, before: usize) -> String {
     }
 }
 
-/// The stage of a request.
+/// The stage that sent a request.
 pub(crate) fn stage_of(body: &Value) -> &'static str {
     if body.get("prompt").is_some() {
         return "idea";
@@ -190,12 +190,14 @@ pub(crate) fn stage_of(body: &Value) -> &'static str {
     &found.unwrap_or_else(|| panic!("a request of no stage: {system}")).0
 }
 
-/// A server whose model says what `says` returns, and otherwise the right thing.
+/// A server whose model replies with the result of `says`. If that is `None`, it replies like a
+/// careful author.
 pub(crate) async fn server(says: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static) -> Server {
     troubled(says, |_, _| Kind::Reply).await
 }
 
-/// The same behind an endpoint with faults, by the request and how often it was sent.
+/// Like [`server`], behind an endpoint with faults. `troubled` chooses a fault by the request and
+/// the number of times it was sent.
 pub(crate) async fn troubled(
     says: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static,
     trouble: impl Fn(&Value, u32) -> Kind + Send + Sync + 'static,
@@ -207,7 +209,7 @@ pub(crate) async fn troubled(
     .await
 }
 
-/// The same, with another answer to some requests.
+/// Like [`server`], with other answers to some requests.
 pub(crate) async fn answering(
     says: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static,
     other: impl Fn(&Value, u32) -> Option<Answer> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Difficulty by what happens: tasks that a weak solver passes are evolved.
+//! Measured difficulty: a task that a weak solver passes is evolved.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,8 @@ use super::author::{ENVIRONMENT, RUN, configure, good, requests, server};
 use crate::support::bench::Bench;
 use crate::support::engine::docker;
 
-/// A run whose weak solver passes the first `easy` versions of the task: what the audit says of it, and the number of requests for another version.
+/// Runs with a weak solver that passes the first `easy` versions of the task. Returns the audit's
+/// line about it, and the number of requests for another version.
 async fn banded(easy: usize) -> (String, usize) {
     let evolved = AtomicUsize::new(0);
     let server = server(move |stage, before| {

@@ -63,7 +63,7 @@ async fn recordings_become_tasks() {
         let tasks: Vec<_> = std::fs::read_dir(bench.path("out/tasks")).unwrap().collect();
         assert_eq!(tasks.len(), 1);
         names.extend(tasks.into_iter().map(|task| task.unwrap().file_name()));
-        // Nothing is paid twice.
+        // A second import pays for nothing.
         let before = server.requests();
         bench.run(&args).ok();
         assert_eq!(server.requests(), before);

@@ -1,4 +1,4 @@
-//! How drafts end whose author makes one mistake.
+//! How drafts end if their author makes one mistake.
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
@@ -10,26 +10,27 @@ use super::author::{
 use crate::support::bench::{Bench, files};
 use crate::support::engine::docker;
 
-/// What an author says at a stage after so many replies, where it is not the right thing.
+/// An author's reply at a stage, after this number of replies. `None` for the careful author's
+/// reply.
 type Says = fn(&str, usize) -> Option<String>;
 
-/// The end of a draft.
+/// How a draft ends.
 enum Ends {
-    /// Certified; this stage needed so many versions.
+    /// Certified, after this stage wrote so many versions.
     Certified(&'static str, u32),
-    /// Given up by this stage, with a problem that contains these words.
+    /// This stage gave up. A problem contains these words.
     GivenUp(&'static str, &'static str),
 }
 
-/// What the author's mistake is, what it says, and how that ends.
+/// The author's mistake in words, its replies, and the end of the draft.
 type Row = (&'static str, Says, Ends);
 
-/// `text` as the first reply of a conversation.
+/// `text`, if this is the first reply of a conversation.
 fn first(before: usize, text: impl Into<String>) -> Option<String> {
     (before == 0).then(|| text.into())
 }
 
-/// Makes the list of names, a link and a repository.
+/// A script that makes the list of names, a link and a repository.
 const SETUP: &str = "<file path=\"app/parts/1.txt\">\nZoe\nadam\nÉmile\nBo\nbo\n</file>
 <file path=\"app/parts/2.txt\">\nBo\nAnna Lee\nZoe\nadam\n</file>
 <file path=\"setup.sh\">
@@ -41,7 +42,7 @@ git init -q book
 git -C book -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m First --date 2030-01-01T00:00:00Z
 </file>";
 
-/// What the tests have of it.
+/// The tests of what the script made.
 const OF_SETUP: &str = "
 
 def test_given():
@@ -51,7 +52,7 @@ def test_given():
     assert subject.read_bytes(\"/app/names.txt\") == subject.pristine(\"app/names.txt\").read_bytes()
 ";
 
-/// A check of the number that takes it without its line feed.
+/// A check of the count that ignores a missing line feed.
 const LAX_COUNT: &str = "
 
 def test_count():
@@ -265,7 +266,7 @@ const ROWS: [Row; 21] = [
     ),
 ];
 
-/// One that needs executed violations, of which there are none at `--rigor quick`.
+/// A row that needs executed violations, which `--rigor quick` does not have.
 const SURVIVED: Row = (
     "a violation that two versions of the checks miss, and is replaced then",
     |stage, before| match stage {
@@ -279,7 +280,7 @@ const SURVIVED: Row = (
     Ends::Certified("clauses", 2),
 );
 
-/// One that needs executed ablations, of which there are none at `--rigor quick` either.
+/// A row that needs executed ablations, which `--rigor quick` does not have.
 const NOT_DEMANDED: Row = (
     "a statement of the reference that no sentence demands, and that two versions of the checks miss",
     |stage, before| match stage {
@@ -292,7 +293,8 @@ const NOT_DEMANDED: Row = (
     Ends::Certified("solution", 2),
 );
 
-/// One with mutants, of which there are none at `--rigor quick`: some of them change a file that no sentence mentions.
+/// A row that needs mutants, which `--rigor quick` does not have. Some of them change a file that
+/// no sentence mentions.
 const EQUIVALENT: Row = (
     "mutants that pass and violate nothing",
     |stage, _| match stage {
@@ -309,7 +311,7 @@ const EQUIVALENT: Row = (
     Ends::Certified("checks", 1),
 );
 
-/// Rows at once.
+/// Number of rows at once.
 const LANES: usize = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -5,9 +5,9 @@ use crate::support::bench::{Bench, assert_same};
 use crate::support::endpoint::Server;
 use crate::support::engine::docker;
 
-/// Requests after which a run is killed: in the middle of each stage's shell.
+/// A run is killed after so many requests, i.e. in the middle of each stage's shell.
 const KILLS: [usize; 3] = [4, 8, 12];
-/// Commands that a stage may run, and versions that it may write, as `src/authoring` bounds them.
+/// Limits in `src/authoring`: commands that a stage may run, and versions that it may write.
 const COMMANDS: usize = 24;
 const VERSIONS: usize = 8;
 
@@ -74,7 +74,7 @@ async fn stages_try_things_out_before_they_reply() {
         ],
     );
 
-    // Killed in the middle of the stages' shells, the same conversations come about.
+    // After kills in the middle of the stages' shells, the conversations are the same.
     let server = server(says).await;
     let killed = Bench::new();
     configure(&killed, &server);

@@ -1,5 +1,5 @@
-//! Tasks written by a simulated model, in real containers: what each stage accepts, is told, and
-//! leads to.
+//! A simulated model writes tasks in real containers. The tests check what each stage accepts, what
+//! it is told, and how drafts end.
 
 mod author;
 mod banded;

@@ -1,4 +1,5 @@
-//! The recorded authoring of a task, replayed in real containers: what `make demo-model` does, for one task.
+//! Replays the recorded authoring of a task in real containers, as `make demo-model` does for
+//! twelve tasks.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::bench::Bench;
 use crate::support::engine::docker;
 
-/// The task of the recording that takes the least time. Index 1 of the twelve.
+/// The recorded task that takes the least time. It has index 1.
 const TASK: &str = "data-science-model-0001";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -22,7 +23,7 @@ async fn a_recorded_authoring_becomes_a_certified_task() {
     let bench = Bench::new();
     let plan =
         ["run", "--author", "model", "--oneshot", "--count", "12", "--seed", "2026", "--shard", "1/12"];
-    // It was recorded before there were mistakes.
+    // The recording has no stage `mistakes`.
     let how = ["--attempts", "0", "--rigor", "quick", "--mistakes", "0", "--out", "out"];
     let models = ["--settings", &settings, "--cassette", &cassette];
     let ran = bench.run(&[&plan[..], &how, &models].concat()).ok();

@@ -14,7 +14,7 @@ use crate::support::bench::{Bench, assert_same};
 use crate::support::endpoint::{Answer, Kind};
 use crate::support::engine::docker;
 
-/// Requests after which the run is killed, in the order of the stages.
+/// The run is killed after so many requests. They are spread over the stages.
 const KILLS: [usize; 4] = [2, 5, 8, 11];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,7 +36,7 @@ async fn a_killed_authoring_pays_for_nothing_twice() {
         while server.requests() < kill_at && running.try_wait().unwrap().is_none() {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
-        // It may have ended meanwhile.
+        // The run may have ended already.
         let _ = running.kill();
         running.wait().unwrap();
     }
@@ -44,7 +44,7 @@ async fn a_killed_authoring_pays_for_nothing_twice() {
     for folder in ["out/store/authoring", "out/store/draft", "out/store/certificate", "out/tasks"] {
         assert_same(&whole.path(folder), &bench.path(folder));
     }
-    // At each kill one request may have been in flight.
+    // At each kill, one request may have been in flight.
     let (once, now) = (faultless.requests(), server.requests());
     assert!(now <= once + KILLS.len(), "{now} requests instead of {once}");
     bench.run(&args).ok();
@@ -67,8 +67,8 @@ async fn faults_of_an_endpoint_change_no_task() {
     configure(&whole, &calm);
     whole.run(&args).ok();
 
-    // Each request meets a fault first, the thirteen kinds in turn. A reply that is cut off, no JSON, of another schema or empty is sampled
-    // again; so are a reset and a refusal.
+    // Each request first meets a fault. The thirteen kinds take turns. A reply that is cut off, no
+    // JSON, of another schema, or empty is sampled again, and so are a reset and a refusal.
     let met = AtomicUsize::new(0);
     let rough = troubled(says, move |_, attempt| match attempt {
         0 => Kind::FAULTS[met.fetch_add(1, Ordering::Relaxed) % Kind::FAULTS.len()],
@@ -91,12 +91,13 @@ async fn faults_of_an_endpoint_change_no_task() {
     assert_eq!(kinds, Kind::FAULTS.into(), "{kinds:?}");
 }
 
-/// An author whose first checks demand what nobody wants.
+/// An author whose first checks demand something that the instruction does not.
 fn says(stage: &str, before: usize) -> Option<String> {
     (stage == "checks" && before == 0).then(|| checks(&format!("{}{UNFOUNDED}", all_checks())))
 }
 
-/// Each sampler is shown the titles before its own, so a request whose predecessor is missing would be another one.
+/// Each sampler is shown the earlier titles. So a request with a missing predecessor would be
+/// another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_could_not_be_sampled_leaves_the_later_ones_open() {
     if docker().await.is_none() {
@@ -155,7 +156,7 @@ async fn a_changed_prompt_repeats_its_stage_and_nothing_before_it() {
     let after = requests(&server);
     let again: Vec<_> =
         before.iter().zip(&after).filter(|(old, new)| old != new).map(|(old, _)| old.0).collect();
-    // Later stages see the same checks as before, so that their requests are the same too.
+    // Later stages see the same checks as before, so their requests are the same too.
     assert_eq!(again, ["checks"]);
 }
 

@@ -6,7 +6,7 @@ use super::author::{RUN, configure, server};
 use crate::support::bench::Bench;
 use crate::support::engine::docker;
 
-/// The first request of a run with this `sampling`, and the request that the task began as.
+/// The first request of a run with this `sampling`, and the request that the task began with.
 async fn sampled(sampling: &str, says: &'static str) -> (Value, String) {
     let server = server(move |stage, _| (stage == "idea").then(|| says.to_owned())).await;
     let bench = Bench::new();
@@ -35,7 +35,7 @@ async fn requests_are_sampled_as_the_endpoint_allows() {
     assert_eq!(body["messages"].as_array().unwrap().len(), 2);
     assert_eq!(request, "Please sort the guests.");
 
-    // The words that were given belong to the request, whether the server returns them or not.
+    // The given beginning belongs to the request, whether or not the server repeats it.
     let prefill = "sampling = { method = \"prefill\", begin = \"In /app I have\" }";
     for says in [" a list of guests.", "In /app I have a list of guests."] {
         let (body, request) = sampled(prefill, says).await;

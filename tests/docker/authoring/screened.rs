@@ -1,4 +1,4 @@
-//! Tasks of other makers, screened with clauses and blind solvers that a model plays.
+//! Tasks of other makers are screened with clauses and blind solvers. A simulated model plays both.
 
 use serde_json::Value;
 
@@ -32,7 +32,8 @@ fn task(bench: &Bench, verify: &str) {
     }
 }
 
-/// Screens the task with these checks; its rejection reasons, as `kind:name`, and the rows that models added.
+/// Screens the task with these checks. Returns the reasons for rejection as `kind:name`, and the
+/// rows that models added.
 async fn screened(verify: &str, says: fn(&str, usize) -> Option<String>) -> (Vec<String>, Vec<String>) {
     let server = server(says).await;
     let bench = Bench::new();
@@ -50,11 +51,11 @@ async fn screened(verify: &str, says: fn(&str, usize) -> Option<String>) -> (Vec
     };
     let added = named("rows", &|name| name.starts_with("clause:") || name.starts_with("blind:"));
     let asked = requests(&server);
-    // Nothing but what was asked for, and each clause once.
+    // Models were asked only for clauses and blind attempts, and for each clause once.
     assert!(asked.iter().all(|(stage, _)| ["clauses", "blind"].contains(stage)), "{asked:?}");
     let kept = std::fs::read_to_string(bench.path("out/screen/certificates/guests/clauses.toml")).unwrap();
     assert!(kept.contains("sorted-once"), "{kept}");
-    // Nothing is asked, nor run, a second time.
+    // A second screening asks and runs nothing.
     let before = server.requests();
     assert_eq!(bench.run(&args).out, ended.out);
     assert_eq!(server.requests(), before);
@@ -86,7 +87,7 @@ async fn tasks_of_other_makers_are_screened_by_models() {
     assert_eq!(reasons, ["blind:unconfirmed"]);
     assert_eq!(rows, [&clauses[..], &["blind:1", "blind:2"]].concat());
 
-    // A form that cannot be used is told to the model.
+    // A malformed reply is sent back to the model.
     let late =
         |stage: &str, before| (stage == "clauses" && before == 0).then(|| "Everything is clear.".to_owned());
     let (reasons, rows) = screened(&format!("{VERIFY}{COUNT}"), late).await;

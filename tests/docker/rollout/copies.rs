@@ -26,7 +26,7 @@ async fn no_rollout_is_run_twice_at_once() {
         copy(&task_dir("weak-existence"), &bench.path(place));
         bench.write(&format!("{place}/certificate.json"), "{}");
     }
-    // It cannot be marked as revoked: a folder has that name.
+    // Its certificate cannot be marked as revoked, because a folder has the mark's name.
     std::fs::create_dir(bench.path("others/one/revoked.json")).unwrap();
     let check = |tasks: &[&str], more: &[&str], code: i32, ids: usize, requests: usize| {
         let mut args = vec!["--json", "rollout", "--scaffold", "bash-block", "--out", "out"];
@@ -51,7 +51,7 @@ async fn no_rollout_is_run_twice_at_once() {
         assert!(bench.path(place).join("revoked.json").is_file(), "{place}");
         assert!(!bench.path(place).join(".new").exists(), "{place}");
     }
-    // The exports were made all the same.
+    // The exports were written nevertheless.
     let report = std::fs::read_to_string(bench.path("out/report/rollouts.json")).unwrap();
     assert!(report.contains("\"adversary"), "{report}");
     assert!(bench.path("out/data/README.md").is_file());

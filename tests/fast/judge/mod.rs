@@ -1,5 +1,5 @@
-//! Labels: the detectors against trajectories with labels by hand, and the model judge against an
-//! endpoint.
+//! Labels of failures: the detectors are compared with labels by hand, and the model judge is
+//! tested against an endpoint.
 
 mod model;
 mod real;

@@ -86,7 +86,8 @@ async fn ask(texts_of_server: [&str; 2], record: &TrajectoryRecord, shown: &[Vec
     Asked { judgement, requests: server.seen().into_iter().map(|seen| seen.body).collect() }
 }
 
-/// Rows: the replies; the labels with their turns, or a part of the error; the number of requests.
+/// Each row: the replies; the labels with their turns, or a part of the error; the number of
+/// requests.
 async fn check(replies: [&str; 2], expected: Result<&[(Label, &[usize])], &str>, requests: usize) {
     let (record, shown) = trajectory(LOOP);
     let asked = ask(replies, &record, &shown).await;
@@ -121,7 +122,7 @@ async fn replies() {
     // Fields in another order, steps in another order, and a step twice.
     let shuffled = r#"{"labels": [{"why": "So.", "steps": [3, 1, 2, 1], "label": "mechanical_loop"}]}"#;
     check([shuffled, ""], Ok(&both[..1]), 1).await;
-    // A label that comes twice.
+    // A label that occurs twice.
     let twice = r#"{"labels": [{"label": "mechanical_loop", "steps": [1, 2], "why": "A."},
                                {"label": "mechanical_loop", "steps": [3, 2], "why": "B."}]}"#;
     check([twice, ""], Ok(&both[..1]), 1).await;
@@ -253,7 +254,7 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     assert_eq!(server.requests(), 1);
     assert_eq!(read_judgement(&store, &rollout).unwrap().as_ref(), Some(&first));
 
-    // Another judge has a record of its own.
+    // Another judge has its own record.
     let huge = models(settings(&server, "huge", ""), &store);
     let second = judge_once(&huge, &texts, &store, &rollout, unit, subject).await.unwrap();
     assert_eq!(server.requests(), 2);
@@ -265,7 +266,7 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     };
     assert_eq!(files(), 2);
 
-    // The same judge with another result: its first judgement stays.
+    // The same judge gives another result. Its first judgement stays.
     let changed = Judgement { judge: first.judge.clone(), labels: std::collections::BTreeMap::new() };
     commit_judgement(&store, &rollout, &changed).unwrap();
     assert_eq!(by(&tiny), Some(first));
@@ -287,7 +288,7 @@ fn of_several_judges_the_one_that_judged_most_counts() {
         let all = Judgements::read(&store).unwrap();
         all.of(&key(rollout)).map(|judgement| judgement.judge.model.clone())
     };
-    // Both have judged two rollouts, so the last name counts.
+    // Both have judged two rollouts. Then the last name in the alphabet counts.
     assert_eq!(judge_of("a").as_deref(), Some("small"));
     assert_eq!(judge_of("b").as_deref(), Some("large"));
     commit_judgement(&store, &key("d"), &judgement("large")).unwrap();

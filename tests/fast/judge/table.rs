@@ -1,4 +1,4 @@
-//! Detectors against the trajectories of `*.toml`. Their labels follow from the definitions.
+//! Compares the detectors with the labels in `*.toml`. These labels follow from the definitions.
 //!
 //! A step has the agent's message (`say`) and one of these:
 //! - `run`: a command, with `status`, `timeout`, `died` or `lost`
@@ -6,7 +6,7 @@
 //! - `keys`: typed into a terminal
 //! - `malformed`, `asked` or `submit`
 //!
-//! `shows` is the output; the lines of the scaffold are added to it. `screen` is the text of a
+//! `shows` is the output. The scaffold's own lines are added to it. `screen` is the text of a
 //! terminal as it is. `claim` says, in a terminal, that the work is done. `times` repeats the step.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ impl Step {
         }
     }
 
-    /// The output in the form of the observation templates.
+    /// The output in the form of the scaffold's observations.
     fn observation(&self) -> String {
         let output = if self.shows.is_empty() { "(no output)" } else { &self.shows };
         match (&self.run, self.outcome()) {
@@ -302,7 +302,7 @@ fn precision_and_recall() {
     println!("{table}");
     for (label, count) in counts {
         assert!(count.right + count.missed >= 8, "too few trajectories of {}", label.as_str());
-        // At least the score, and not NaN.
+        // NaN must fail too.
         assert!(count.precision() >= LEAST && count.recall() >= LEAST, "{}:\n{table}", label.as_str());
     }
 }
@@ -340,7 +340,7 @@ fn evidence_names_existing_turns() {
 
 #[test]
 fn nothing_is_labelled_when_nothing_was_shown() {
-    // A record that lost its observations. Only its messages can be judged.
+    // A record without observations. Only its messages can be judged.
     for case in cases() {
         let (record, _) = case.recorded();
         let found = labels(&record, &[]);

@@ -1,5 +1,5 @@
-//! Measures 500 concurrent calls, and calls a real server. Run it by hand:
-//! `cargo test --test fast llm::bench -- --ignored --nocapture`.
+//! Measures 500 concurrent calls, and calls a real server. It is run by hand: `cargo test --test
+//! fast llm::bench -- --ignored --nocapture`.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! No number of concurrent calls exceeds a budget.
+//! A budget holds for any number of concurrent calls.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn no_cap_is_exceeded() {
     }
 }
 
-/// Runs in one folder. Each is killed with calls in flight.
+/// Several runs in one folder. Each is killed with calls in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_runs_exceed_no_cap() {
     const CAP: u64 = 12_000;
@@ -75,7 +75,7 @@ async fn killed_runs_exceed_no_cap() {
                 _ = call_all(&models, 100, 8) => {}
             }
         };
-        // On a runtime of its own, which ends like a process.
+        // It has a runtime of its own, which ends like a process.
         tokio::task::block_in_place(|| tokio::runtime::Runtime::new().unwrap().block_on(killed));
         assert!(server.billed() <= CAP, "{} of {CAP} after run {run}", server.billed());
     }
@@ -110,7 +110,7 @@ async fn dollars_need_prices() {
     for error in [models.ready(site.role).unwrap_err(), models.call(&site, &request(0)).await.unwrap_err()] {
         assert!(error.to_string().contains("hint: set usd_per_1m_input_tokens"), "{error}");
     }
-    // The price of a role is enough.
+    // Prices of a role suffice.
     let role = "usd_per_1m_input_tokens = 1\nusd_per_1m_output_tokens = 1";
     let models =
         Models::new(settings(&server, "", role), env, &store, Options { budget, ..options(&clock) }).unwrap();
@@ -149,7 +149,7 @@ async fn a_call_that_cannot_be_noted_costs_nothing() {
     if notes.exists() {
         std::fs::remove_dir_all(&notes).unwrap();
     }
-    // A file in the place of the folder.
+    // A file is at the folder's path.
     std::fs::write(&notes, "").unwrap();
     let error = models.call(&site(0), &request(0)).await.unwrap_err();
     assert!(matches!(error, CallError::Store(_)), "{error}");

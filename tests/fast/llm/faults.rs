@@ -1,4 +1,4 @@
-//! Failures of endpoints and connections, and their charges.
+//! Failures of endpoints and connections, and what they are charged.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -47,7 +47,7 @@ async fn failures_change_no_reply() {
     assert!(good.iter().any(|(_, _, finish, _)| *finish == Finish::Length));
 }
 
-/// One failure, then a reply. Checks the longest wait and the number of requests.
+/// Answers with one failure, then a reply. Checks the longest wait and the number of requests.
 async fn check_retry(kind: Kind, waits: std::ops::RangeInclusive<f64>) {
     let server =
         Server::start(move |_, attempt| Answer::Do(if attempt == 0 { kind } else { Kind::Reply })).await;
@@ -58,7 +58,7 @@ async fn check_retry(kind: Kind, waits: std::ops::RangeInclusive<f64>) {
     assert_eq!((reply.attempts, server.requests()), (2, 2), "{kind:?}");
     let waited = clock.sleeps().iter().map(Duration::as_secs_f64).fold(0.0, f64::max);
     assert!(waits.contains(&waited), "{kind:?}: waited {waited} s");
-    // Neither the failed attempt nor the pause after it counts as time of the reply.
+    // The reply's time includes neither the failed attempt nor the pause after it.
     assert!(reply.served.as_secs_f64() < SHORT_SECONDS, "{kind:?}: served {:?}", reply.served);
 }
 
@@ -81,7 +81,7 @@ async fn retry_after_holds_all_callers_of_the_endpoint() {
             headers: vec![("retry-after", wait.to_owned())],
             body: String::new(),
         };
-        // Ten days. The policy allows five minutes at most.
+        // The server asks for ten days. The policy waits five minutes at most.
         if attempt == 0 { refusal("864000") } else { Answer::Do(Kind::Reply) }
     })
     .await;
@@ -127,7 +127,7 @@ async fn refusals_are_final_and_free() {
     }
 }
 
-/// With the byte replaced, the altered message would be a valid reply.
+/// If the byte were replaced, the altered message would be a valid reply.
 #[tokio::test]
 async fn a_message_that_is_not_utf8_is_no_reply() {
     let server = Server::start(|_, attempt| {
@@ -163,8 +163,8 @@ async fn attempts_are_limited() {
     assert_eq!((server.requests(), clock.sleeps().len()), (3, 2));
 }
 
-/// Each request to such a server takes its whole time limit. Failures that take no time get as many
-/// attempts as ever.
+/// A request to such a server takes its whole time limit, so there are few attempts. Failures that
+/// take no time get all attempts.
 #[tokio::test]
 async fn a_server_that_drips_ends_a_call() {
     let check = async |kind: Kind, expect: u32| {
@@ -217,7 +217,7 @@ async fn a_stopped_run_sends_nothing_more() {
     let drain = CancellationToken::new();
     let options = Options { drain: drain.clone(), ..options(&clock) };
     let models = Models::new(settings(&server, "", ""), env, &store, options).unwrap();
-    // A call waits for its second attempt when the run is stopped.
+    // The run is stopped while a call waits for its second attempt.
     let stop = async {
         clock.until_sleeping(1).await;
         drain.cancel();

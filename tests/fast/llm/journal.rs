@@ -11,13 +11,13 @@ use crate::support::endpoint::{Answer, Kind, Server, until};
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
 enum Kill {
-    /// When this many calls are committed, and eight more are in flight.
+    /// When so many calls are committed, and eight more are in flight.
     At(usize),
-    /// After this many yields to the runtime, wherever the calls are.
+    /// After so many yields to the runtime, in whatever state the calls are.
     AfterTurns(usize),
 }
 
-/// A run that is dropped with calls in flight, and resumed with the same store.
+/// Drops a run with calls in flight, and resumes it with the same store.
 async fn check(kill: Kill) {
     let arrived = AtomicUsize::new(0);
     let server = Server::start(move |_, _| {
@@ -47,7 +47,7 @@ async fn check(kill: Kill) {
             _ = call_all(&first, 60, 8) => {}
         }
     };
-    // On a runtime of its own, which ends like a process.
+    // It has a runtime of its own, which ends like a process.
     tokio::task::block_in_place(|| tokio::runtime::Runtime::new().unwrap().block_on(run));
     let mut committed = Vec::new();
     for key in store_1.keys(CALL).unwrap() {
@@ -70,7 +70,7 @@ async fn check(kill: Kill) {
     assert_eq!(replies.iter().filter(|reply| reply.committed).count(), committed.len());
     let tally = models.tally();
     assert_eq!((tally.committed as usize, tally.replies), (committed.len(), 60));
-    // Calls that were sent and not committed are made again, and counted.
+    // Calls that were sent and not committed are sent again, and counted.
     assert!((sent - committed.len()..=8).contains(&(tally.repeated as usize)), "{kill:?} {tally:?}");
     assert_eq!(tally.sent as usize, 60 - committed.len());
     assert_eq!(store_2.notes::<CallSeen>().unwrap(), []);
@@ -131,7 +131,7 @@ async fn failures_are_charged_but_not_committed() {
         seen.attempts.iter().map(|attempt| attempt.fault.clone().unwrap_or_default()).collect();
     assert!(faults[0].starts_with("the connection ended early"), "{faults:?}");
     assert_eq!(faults[1..], ["status 429: slow down", "the response has no choices", ""]);
-    // A reset is charged in full, a 429 not at all, and empty choices by their usage.
+    // A reset is charged in full, a 429 not at all, and a reply without choices by its usage.
     let counted = 2 * reply.usage.map(|usage| usage.prompt_tokens + usage.completion_tokens).unwrap();
     assert!(seen.charged.tokens > counted + 512 && seen.charged.tokens >= server.billed(), "{seen:?}");
     assert_eq!(seen.charged, models.tally().spent);

@@ -22,14 +22,15 @@ use termsmith::store::{RunDir, Store};
 use crate::support::clock::TestClock;
 use crate::support::endpoint::Server;
 
-/// The key. Neither errors nor logs may have it.
+/// The key. No error and no log may contain it.
 const KEY: &str = "sk-test-4f9a77c1";
 
 fn env(name: &str) -> Option<String> {
     (name == "TEST_KEY").then(|| KEY.to_owned())
 }
 
-/// Settings with an endpoint at `server`. `endpoint` and `role` are further lines of the tables.
+/// Settings with an endpoint at `server`. `endpoint` and `role` are further lines of these two
+/// tables.
 fn settings(server: &Server, endpoint: &str, role: &str) -> Settings {
     let base = server.base_url();
     let text = format!(
@@ -47,7 +48,7 @@ fn store(dir: &Path) -> Store {
     Store::new(RunDir::open(dir).unwrap())
 }
 
-/// A folder in memory, if the machine has one: thousands of small files are synced here.
+/// A folder in memory if possible, since thousands of small files are synced here.
 fn fresh_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -75,7 +76,7 @@ fn request(number: u32) -> ChatRequest {
 
 /// Makes calls 0 to `count`, `at_once` at a time. Returns their replies in order.
 async fn call_all(models: &Models, count: u32, at_once: usize) -> Vec<Result<Reply, CallError>> {
-    // Boxed as `Send`, so that tasks on other threads can await it.
+    // They are boxed as `Send`, so that tasks on other threads can await them.
     let calls = (0..count)
         .map(|number| async move { (number, models.call(&site(number), &request(number)).await) }.boxed());
     let mut done: Vec<_> = futures_util::stream::iter(calls).buffer_unordered(at_once).collect().await;

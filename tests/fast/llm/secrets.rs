@@ -1,5 +1,5 @@
-//! Errors, logs and stored replies never have the key, although the server repeats it. Nothing else
-//! in a reply changes.
+//! Errors, logs and stored replies never contain the key, although the server repeats it. Nothing
+//! else in a reply changes.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{KEY, env, fresh_store, options, request, settings, site};
 use crate::support::clock::TestClock;
 use crate::support::endpoint::{Answer, Server};
 
-/// Files below `dir` that have the key.
+/// Files below `dir` that contain the key.
 fn holding(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
