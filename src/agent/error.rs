@@ -37,8 +37,8 @@ pub enum AgentError {
     /// The run is stopping. The turn is executed again by the next run.
     #[error("the run is stopping\nhint: the same command continues where it stopped")]
     Drained,
-    /// An agent with a loop of its own gave up on a reply that was late, and not because of the model.
-    #[error("the agent ended without a reply that waited {} s for its endpoint", waited.as_secs())]
+    /// An agent with a loop of its own gave up on a late reply. The model did not cause the delay.
+    #[error("the agent ended because a request waited {} s for the endpoint", waited.as_secs())]
     GaveUp { waited: Duration },
     #[error(transparent)]
     Store(#[from] StoreError),

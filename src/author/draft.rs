@@ -285,7 +285,7 @@ fn contexts(
         Some(file) => serde_json::from_slice(&file.bytes).map_err(|error| AuthorError::Malformed {
             recipe: recipe.id.to_string(),
             file: "data.json.j2".to_owned(),
-            message: format!("what it renders to is not JSON: {error}"),
+            message: format!("its rendered text is not JSON: {error}"),
         })?,
     };
     Ok(Contexts {

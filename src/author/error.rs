@@ -23,7 +23,7 @@ pub enum AuthorError {
         source: PathError,
     },
     #[error(
-        "no recipe `{0}`\nhint: `termsmith plan` lists the recipes; `termsmith new recipe {0}` starts one"
+        "no recipe `{0}`\nhint: `termsmith recipe list` lists the recipes; `termsmith new recipe {0}` starts one"
     )]
     Unknown(String),
     #[error("`templates/{0}` is missing\nhint: an overriding templates folder must be complete")]

@@ -45,7 +45,7 @@ pub(super) fn add_functions(env: &mut Environment<'_>, seed: Seed, words: &Vocab
     let from = source.clone();
     env.add_function("rand_float", move |low: f64, high: f64, digits: u32| {
         if digits > MOST_DIGITS {
-            return Err(bad(format!("rand_float(…, {digits}): {MOST_DIGITS} digits are the most")));
+            return Err(bad(format!("rand_float(…, {digits}): at most {MOST_DIGITS} digits are possible")));
         }
         let scale = 10f64.powi(digits.cast_signed());
         // Rounding multiplies the bounds, and the generator uses their distance. Both must be
@@ -136,8 +136,8 @@ mod tests {
         check("rand_float(2, 2, 1)", Ok("2.0"));
         check("rand_float(0.25, 0.25, 15)", Ok("0.25"));
         check("rand_float(5, 1, 2)", Err("must not be larger"));
-        check("rand_float(0, 1, 16)", Err("15 digits are the most"));
-        check("rand_float(0, 1, 4000000000)", Err("15 digits are the most"));
+        check("rand_float(0, 1, 16)", Err("at most 15 digits"));
+        check("rand_float(0, 1, 4000000000)", Err("at most 15 digits"));
         check("rand_float(0, 1e999, 2)", Err("too large, or no numbers"));
         check("rand_float(1e999 - 1e999, 1, 2)", Err("too large, or no numbers"));
         check("rand_float(0, 1e300, 15)", Err("too large, or no numbers"));

@@ -36,7 +36,7 @@ pub struct UsualStage {
 /// Why the usual numbers cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UsualError {
-    #[error("`{0}` is missing")]
+    #[error("`{0}` is missing\nhint: an overriding templates folder must be complete")]
     Missing(String),
     #[error("`{path}`: {source}")]
     Unreadable {

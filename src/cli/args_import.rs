@@ -33,9 +33,9 @@ pub(super) enum ImportWhat {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A recording with personal data, a full-screen program, resources that a container has not, or hardly any work in it is refused, with the\n\
-reason (templates/recordings/filters.toml). The others become requests, and these tasks, stage by stage, as with `run --author model`.\n\
-Killed at any instant, the same command continues."
+    after_help = "Some recordings are refused with a reason: those with personal data, with a full-screen program, with hardly any work, or with\n\
+resources that a container lacks (templates/recordings/filters.toml). Each other one becomes a request, and then a task, stage by\n\
+stage, as with `run --author model`. If the import is killed at any instant, the same command continues it."
 )]
 pub(super) struct CastArgs {
     /// Files with recordings

@@ -14,8 +14,8 @@ use crate::agent::{SCAFFOLDS, ScaffoldEntry};
   termsmith rollout out/demo/tasks --scaffold terminus --early-wake --attempts 4 --max-usd 5
   termsmith rollout some-task --scaffold bash --base-url http://127.0.0.1:8000/v1 --model qwen --arm self-correction
 
-Models are read from termsmith.toml (`termsmith schema settings`), or named by --base-url and --model. Killed at any instant, the
-same command continues: no reply is paid for twice, and recorded actions are replayed without asking the model.")]
+Models are read from termsmith.toml (`termsmith schema settings`), or named by --base-url and --model. If a rollout is killed at
+any instant, the same command continues it: no reply is paid for twice, and recorded actions are replayed without asking the model.")]
 pub(super) struct RolloutArgs {
     /// Task directories, or folders of them [default: the tasks of --out]
     pub(super) tasks: Vec<PathBuf>,
@@ -78,8 +78,8 @@ pub(super) struct RolloutArgs {
   termsmith judge --out out/demo
   termsmith judge --out out/imported --base-url http://127.0.0.1:8000/v1 --model qwen --max-tokens 2000000
 
-The role `judge` reads a bounded rendering of each rollout and labels its failures, with the steps that show them; the labels of the
-rules are kept. No verdict and no reward changes. A rollout is not judged again by the same model and texts.")]
+The role `judge` reads each rollout, with long texts shortened. It labels failures, and names the steps that show them. The labels of
+the detectors are kept. No verdict and no reward changes. A rollout is not judged again by the same model and texts.")]
 pub(super) struct JudgeArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]

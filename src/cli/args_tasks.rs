@@ -15,7 +15,7 @@ use super::args_rollout::ModelArgs;
   termsmith screen out/demo/tasks --as-harbor separate
   termsmith screen some-folder --clauses --blind 2 --base-url http://127.0.0.1:8000/v1 --model NAME
 
-Certificates are written below --out. Killed at any instant, the same command continues.")]
+Certificates are written below --out. If the screening is killed at any instant, the same command continues it.")]
 pub(super) struct ScreenArgs {
     /// Task directories, or folders of them
     #[arg(required = true)]

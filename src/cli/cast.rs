@@ -51,7 +51,7 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
     for recording in accepted.into_values() {
         let blueprint = blueprint(&assets, args, &recording)?;
         let index = free_number(&recordings, blueprint.index)
-            .ok_or_else(|| Failure::usage(format!("{NUMBERS} recordings are the most")))?;
+            .ok_or_else(|| Failure::usage(format!("at most {NUMBERS} recordings can be imported at once")))?;
         plan.blueprints.push(Blueprint { index, ..blueprint });
         recordings.insert(index, recording);
     }

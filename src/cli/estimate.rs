@@ -100,7 +100,7 @@ fn table(expected: &Estimate, drafts: usize) -> String {
     }
     let [replies, input, output] = sum.map(|count| format!("{count:.0}"));
     row(["all", "", &replies, &input, &output, &dollars(expected.usd)]);
-    text.push_str("\nThese are single replies; without --oneshot, each command that a stage tries out is a reply more.\n");
+    text.push_str("\nThese are replies with --oneshot. Without it, each command that a stage tries out is one more reply.\n");
     if expected.usd.is_none() {
         text.push_str("\nno dollars: a role has no price (usd_per_1m_input_tokens, usd_per_1m_output_tokens in the settings)\n");
     }

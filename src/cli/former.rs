@@ -30,7 +30,7 @@ fn text(out: &Path, former: &Former, own: &str) -> String {
     let named = if builds.len() == 1 { "build" } else { "builds" };
     format!(
         "`{}` was made by {named} {}; this is build {own}: {} {verb} computed again\n\
-         hint: `termsmith export` still reads the old ones; the build that made them continues them",
+         hint: `termsmith export` still reads the old results; only the build that made them can continue them",
         out.display(),
         builds.join(", "),
         counted.join(" and "),

@@ -45,7 +45,7 @@ pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
             if summary.excluded.near_duplicates > 0 {
                 let count = summary.excluded.near_duplicates;
                 say::line(format!(
-                    "{count:>6} passes left out of sft: they ran the same commands as another one of their task"
+                    "{count:>6} passes left out of sft: they ran the same commands as another pass of their task"
                 ))?;
             }
         }

@@ -41,7 +41,7 @@ pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
             "seconds": started.elapsed().as_secs_f64(),
         }))?,
         Format::Text => say::line(format!(
-            "{} rollouts judged in {:.1} s, {} judged before, {} with only the labels of the rules",
+            "{} rollouts judged in {:.1} s, {} judged before, {} labelled by detectors alone",
             report.judged,
             started.elapsed().as_secs_f64(),
             report.known,

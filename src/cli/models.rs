@@ -105,7 +105,7 @@ pub(super) fn check_called(args: &ModelArgs, is_called: bool, option: &str) -> R
     if is_called || args.model.is_none() {
         return Ok(());
     }
-    Err(Failure::usage(format!("--model is given, and no model is called\nhint: {option} has one called")))
+    Err(Failure::usage(format!("--model is given, and no model is called\nhint: {option} calls one")))
 }
 
 const EXAMPLE: &str = "\

@@ -201,7 +201,7 @@ fn distinct(dirs: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     for dir in &dirs {
         if let Some(other) = names.insert(name_of(dir), dir) {
             return Err(Failure::usage(format!(
-                "`{}` and `{}` have the same name, by which their certificates are kept\nhint: screen them one after the other, each \
+                "`{}` and `{}` have the same name, so one certificate would replace the other\nhint: screen them one after the other, each \
                  with an --out folder of its own",
                 other.display(),
                 dir.display()
@@ -489,7 +489,7 @@ impl Expected {
             Wanted::Certified if !certificate.certified => {
                 let reasons: Vec<_> =
                     certificate.reasons.iter().map(|reason| reason.message.clone()).collect();
-                return Some(format!("sound, and rejected: {}", reasons.join("; ")));
+                return Some(format!("rejected, although it is sound: {}", reasons.join("; ")));
             }
             Wanted::Rejected if certificate.certified => {
                 return Some(format!("certified, although {}", self.about));
@@ -502,7 +502,10 @@ impl Expected {
                 .iter()
                 .map(|reason| format!("{}:{}: {}", reason.kind.name(), reason.name, reason.message))
                 .collect();
-            return Some(format!("row {row} does not say so, but {}", reasons.join("; ")));
+            return Some(format!(
+                "row {row} does not end as expected; reasons for rejection: {}",
+                reasons.join("; ")
+            ));
         }
         let unproven: Vec<_> =
             self.proves.iter().filter(|id| !says(&format!("attack:{id}"), false)).cloned().collect();

@@ -72,8 +72,8 @@ fn solution(path: &Path) -> Result<Solution, Failure> {
     let bytes = read_named_by_user(path, SOLUTION_BOUNDS.bytes)?;
     let hint = uses_files_beside_it(path, &String::from_utf8_lossy(&bytes)).then(|| {
         format!(
-            "hint: only `{}` was copied into the sandbox, as /solution/solve.sh; if it uses files beside it, give the folder that has \
-             solve.sh and them: --solution {}",
+            "hint: only `{}` was copied into the sandbox, as /solution/solve.sh. If it uses files beside it, call it solve.sh and give \
+             its folder: --solution {}",
             path.display(),
             folder_of(path).display()
         )

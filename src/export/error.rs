@@ -68,7 +68,8 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The I/O error inside `source`, if there is one. Otherwise rows and schema do not match.
+    /// The error for `source`: the I/O error inside it, if there is one. Otherwise the rows do not
+    /// match their schema, which is a bug.
     pub(super) fn from_parquet(path: &Path, source: ParquetError) -> Self {
         match source {
             ParquetError::External(inner) => Self::from_any(path, inner),

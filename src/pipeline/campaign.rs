@@ -350,7 +350,8 @@ async fn scripted(
         let key = rollout(runner, config, &draft, &hashed, &certificate, attempt).await;
         return Ok(key.map_err(Fault::from)?);
     }
-    let why = "its script is not in this run folder; `termsmith run` makes tasks with scripts".to_owned();
+    let why = "this run folder has no expert's script of the task; `termsmith run` makes tasks with scripts"
+        .to_owned();
     Err(PrepareError::Unsupported { task: task.task.to_string(), why })
 }
 

@@ -38,7 +38,7 @@ pub enum Fault {
     Directory(#[from] WriteError),
     /// The request depends on an earlier one of its domain, which could not be sampled.
     #[error(
-        "its request is sampled after that of `{earlier}`, which has none yet\nhint: the same command continues there"
+        "its request must wait for that of `{earlier}`, which could not be sampled\nhint: the same command continues there"
     )]
     AwaitsRequest { earlier: String },
     #[error("interrupted")]

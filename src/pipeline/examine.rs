@@ -155,7 +155,7 @@ async fn written_clauses(
         return Ok(Err("it has no instruction.md, so it has no clauses".to_owned()));
     };
     if solution.is_empty() {
-        return Ok(Err("it has no solution/, which violations are edits of".to_owned()));
+        return Ok(Err("it has no solution/ that violations could edit".to_owned()));
     }
     let asking = Asking { models: &model.models, texts: &model.texts, unit: &directory.name, round: 0 };
     let source = Source { instruction, environment: &environment, solution: &solution };

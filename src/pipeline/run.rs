@@ -302,8 +302,7 @@ mod tests {
     }
 
     /// Publishes as a run of `blueprints` would. Returns the indices in `index.json`, and the
-    /// certificates in `tasks/`. For each certificate it says whether it is about the directory
-    /// that it lies in.
+    /// certificates in `tasks/`, each with whether its digest matches its directory.
     fn finished(
         out: &Path,
         blueprints: &[&Blueprint],

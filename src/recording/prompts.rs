@@ -199,7 +199,8 @@ fn shape(prompt: &str, sign: char) -> Shape {
         return Shape(String::new(), sign);
     }
     let word = prompt.split_whitespace().next().unwrap_or_default();
-    // The folder and the time change.
+    // The text after a colon changes during a session, e.g. the folder in `me@box:/srv`, or a
+    // clock's minutes.
     let word = word.split_once(':').map_or(word, |(head, _)| head);
     let mut stable = String::new();
     if !word.starts_with(['/', '~']) {

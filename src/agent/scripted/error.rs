@@ -13,6 +13,6 @@ pub enum ScriptError {
     NotShown { turn: usize, role: PlannedRole, pattern: String, saw: String },
     #[error("`@{{{0}}}` is used before any step has captured it")]
     Unseen(String),
-    #[error("the script has no strategy, or no point at which a rollout could lose")]
+    #[error("the script has no strategy, or no decision from which a rollout could fail")]
     Nothing,
 }

@@ -89,7 +89,7 @@ pub enum Problem {
         "it is a continuation of another file, after a summary or in a later step\nhint: give the first file, `<id>.json`"
     )]
     Part,
-    #[error("it is the conversation of a summary, not a rollout")]
+    #[error("it is the conversation in which a model wrote a summary, not a rollout")]
     Aside,
     #[error("its end is missing\nhint: copy it again")]
     Torn,
