@@ -473,7 +473,7 @@ struct Progress {
     began: Duration,
     /// Time of all requests, without the pauses between them.
     spent: Duration,
-    /// Without the request in flight.
+    /// The finished attempts. A request in flight is not among them.
     seen: CallSeen,
 }
 
