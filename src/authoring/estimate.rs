@@ -156,7 +156,7 @@ mod tests {
                 assert_eq!(estimate.usd, usd);
             };
         check(&[(ModelRole::Solver, 1)], None, 36.0, None);
-        // The author's 6 replies cost 1,000 and 500 tokens each, the solver's 60 cost 100 and 10.
+        // 6 replies with 1,000 tokens of input and 500 of output, and 60 replies with 100 and 10.
         check(&[(ModelRole::Solver, 2)], Some((250.0, 500.0)), 66.0, Some(1.5 + 1.5 + 1.5 + 0.3));
         check(&[(ModelRole::Solver, 1), (ModelRole::Weak, 1)], Some((250.0, 500.0)), 66.0, Some(4.8));
         check(&[(ModelRole::Solver, 0), (ModelRole::Weak, 0)], Some((1000.0, 0.0)), 6.0, Some(6.0));

@@ -92,8 +92,8 @@ pub(super) async fn expert_runs(
     Ok(runs)
 }
 
-/// The branches: every strategy in all its ways and protocols; every mistake, repaired at the
-/// second attempt; every mistake, left as it is.
+/// The branches: every strategy in all its ways and protocols, every mistake repaired at the second
+/// attempt, and every mistake left as it is.
 fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
     let mut branches = Vec::new();
     let repaired_wanted = match which {

@@ -101,7 +101,7 @@ impl Evaluation<'_> {
         .await
     }
 
-    /// Opens in a fresh container what an episode opens first.
+    /// Opens in a fresh container what an episode opens first, e.g. a terminal.
     async fn open_once(
         &self,
         opens: &impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
