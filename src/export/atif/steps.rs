@@ -35,6 +35,7 @@ pub(super) fn steps(
     let record = &rollout.record;
     let mut steps = opening(rollout, segment, stamps);
     let copied = record.fork.as_ref().map_or(0, |fork| fork.turns);
+    let submit = how_it_submits(rollout);
     let all = record.turns.iter().zip(&rollout.shown).enumerate();
     for (number, (turn, shown)) in all.skip(turns.start).take(turns.len()) {
         let stamp = stamps.and_then(|stamps| stamps.turns.get(number).map(|turn| iso8601(*turn)));
@@ -42,7 +43,7 @@ pub(super) fn steps(
         let (replies, seen): (Vec<&Shown>, Vec<&Shown>) =
             shown.iter().partition(|shown| is_reply(turn, shown));
         let is_copied_context = (number < copied).then_some(true);
-        let step = Step { timestamp: stamp, is_copied_context, ..of_turn(turn, number, calls) };
+        let step = Step { timestamp: stamp, is_copied_context, ..of_turn(turn, number, calls, submit) };
         steps.push(inferred(observing(step, turn, &seen), turn, &record.actor, detail));
         steps.extend(
             replies.iter().map(|shown| Step { is_copied_context, ..message_step("user", &shown.content) }),
@@ -111,11 +112,27 @@ pub(super) fn message_step(source: &'static str, message: &str) -> Step {
     Step { source, message: message.to_owned(), ..Step::default() }
 }
 
-fn of_turn(turn: &Turn, number: usize, calls: Calls) -> Step {
+/// Whether an agent can submit by a command that its scaffold parses from a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Submit {
+    ByCommand,
+    /// It ends with a message that calls no function, or its program exits.
+    ByEnding,
+}
+
+/// How the agent of `rollout` submits. Scaffolds with functions have none to submit, and an agent
+/// program has no parsed commands at all.
+fn how_it_submits(rollout: &Rollout) -> Submit {
+    let record = &rollout.record;
+    let parses = record.turns.iter().any(|turn| !turn.acts.is_empty());
+    if record.tools.is_empty() && parses { Submit::ByCommand } else { Submit::ByEnding }
+}
+
+fn of_turn(turn: &Turn, number: usize, calls: Calls, submit: Submit) -> Step {
     let mut step = message_step("agent", &turn.content);
     step.tool_calls = turn.tool_calls.iter().map(model_call).collect();
     if calls == Calls::Parsed && turn.tool_calls.is_empty() {
-        step.tool_calls = parsed(turn, number);
+        step.tool_calls = parsed(turn, number, submit);
     } else if !turn.acts.is_empty() {
         step.extra.insert("acts".to_owned(), json!(turn.acts));
     }
@@ -190,7 +207,7 @@ fn model_call(call: &crate::model::ToolCall) -> ToolCall {
 }
 
 /// The acts that a scaffold parsed from a message, one tool call each.
-fn parsed(turn: &Turn, number: usize) -> Vec<ToolCall> {
+fn parsed(turn: &Turn, number: usize, submit: Submit) -> Vec<ToolCall> {
     let id = |at: usize| {
         if at == 0 { format!("call_{}", number + 1) } else { format!("call_{}_{}", number + 1, at + 1) }
     };
@@ -204,7 +221,8 @@ fn parsed(turn: &Turn, number: usize) -> Vec<ToolCall> {
         Act::Command { command, .. } => call(at, "bash", json!({ "command": command })),
         Act::Keys { keys } => call(at, "keystrokes", json!({ "keystrokes": keys })),
     });
-    let submitted = (turn.kind == TurnKind::Submitted).then(|| call(turn.acts.len(), "submit", json!({})));
+    let by_command = turn.kind == TurnKind::Submitted && submit == Submit::ByCommand;
+    let submitted = by_command.then(|| call(turn.acts.len(), "submit", json!({})));
     acts.chain(submitted).collect()
 }
 
