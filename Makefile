@@ -19,7 +19,7 @@ SEED = 7
 MODEL_TASKS ?=
 
 # Other tools for `make conformance`: the `harbor` command, and a Python with the packages in
-# tests/readers/requirements.txt.
+# tests/readers/requirements.txt and the chat templates of TRL (`pip install --no-deps trl==1.16.0`).
 HARBOR ?= harbor
 READERS_PYTHON ?= python3
 # Points at which the conformance suite kills a run.
@@ -102,6 +102,9 @@ conformance: demo ## Run the slow suite: kills at KILLS points, killed container
 	@echo "== Reading $(DEMO)/data with pyarrow, DuckDB, pandas and datasets"
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
 	$(READERS_PYTHON) tests/readers/check_mask.py $(DEMO)/data
+	@echo "== Rendering function calls with chat templates"
+	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
+	  $(READERS_PYTHON) tests/readers/check_tools.py "$$binary" $$(ls -d $(DEMO)/tasks/*/ | head -n 1)
 	@echo "== Measuring how well prose alone tells the sides of pairs apart"
 	$(READERS_PYTHON) tests/readers/check_prose.py $(DEMO)/data
 	@echo "== Comparing the first request of terminus, ours and Harbor's"

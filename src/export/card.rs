@@ -10,7 +10,7 @@ use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, syntax::Synta
 use serde::Serialize;
 
 use super::figures::{Content, Figures};
-use super::row::Column;
+use super::row::{Column, is_json};
 use super::secrets::SecretReport;
 use super::separability::{FEWEST_PAIRS, MOST_AUC};
 use super::{
@@ -137,6 +137,8 @@ const MOST_SURVIVORS: usize = 20;
 #[derive(Serialize)]
 struct Config {
     name: &'static str,
+    /// Whether loaders take it by default.
+    default: bool,
     tags: &'static [&'static str],
     rows: u64,
     bytes: u64,
@@ -167,6 +169,9 @@ pub(super) fn render(
     let rows = configs.iter().map(|(_, summary)| summary.rows).sum();
     let has = |kind| teachers.keys().any(|teacher| teacher.kind == kind);
     let of_others = teachers.values().map(|counts| counts.foreign).sum();
+    // Loaders refuse a config without rows.
+    let default = configs.iter().find(|(_, summary)| summary.rows > 0).or(configs.first());
+    let default = default.map_or("", |(config, _)| config.name);
     let certificates = options.certificates.as_ref().filter(|all| all.tasks > 0);
     let context = Context {
         title: &options.title,
@@ -195,6 +200,7 @@ pub(super) fn render(
             .iter()
             .map(|(config, summary)| Config {
                 name: config.name,
+                default: config.name == default,
                 tags: config.tags,
                 rows: summary.rows,
                 bytes: summary.bytes,
@@ -269,6 +275,7 @@ fn type_name(data_type: &DataType) -> String {
         DataType::Utf8 => "string".to_owned(),
         DataType::Float64 => "double".to_owned(),
         DataType::Boolean => "bool".to_owned(),
+        DataType::List(item) if is_json(item) => "list<json>".to_owned(),
         DataType::List(item) => format!("list<{}>", type_name(item.data_type())),
         DataType::Struct(fields) => {
             let names: Vec<_> = fields.iter().map(|field| field.name().as_str()).collect();

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use super::error::{RowsError, WriteError};
 use super::parquet::{Shards, name_shards};
 use super::row::{Column, Row};
-use super::{Bounds, ConfigSummary, ExportOptions, FileSummary, pref_dmpo, pref_step, sft, split};
+use super::{Bounds, ConfigSummary, ExportOptions, FileSummary, pref_dmpo, pref_step, sft, sft_tools, split};
 use crate::model::Rollout;
 
 /// The configs that an export writes. Loaders take the first one by default.
-pub const CONFIGS: [ExportConfig; 3] = [
+pub const CONFIGS: [ExportConfig; 4] = [
     ExportConfig::of::<sft::Row>(),
+    ExportConfig::of::<sft_tools::Row>(),
     ExportConfig::of::<pref_dmpo::Row>(),
     ExportConfig::of::<pref_step::Row>(),
 ];
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn a_config_is_its_row_type_and_one_entry_in_the_list() {
         let dir = tempfile::tempdir().unwrap();
-        let configs = [CONFIGS[0], CONFIGS[1], ExportConfig::of::<TaskRow>()];
+        let configs = [CONFIGS[0], CONFIGS[2], ExportConfig::of::<TaskRow>()];
         let groups = [0, 1].map(|task| Ok::<_, Infallible>(vec![fixture::rollout("games", task, 0, 2, 8)]));
         let summary = export_configs(dir.path(), groups, &ExportOptions::default(), &configs).unwrap();
         let toy = summary.configs.last().unwrap();

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::exclusion::Exclusion;
 use super::messages::assistant_text;
 use super::overlap::{SHORTEST_LINE, Solutions};
 use super::pairs::{PairKind, Unpaired, select};
 use super::separability::{Measured, Separability};
 use super::train::{errors_and_recoveries, repaired};
-use super::{ExportOptions, RowsError, pref_dmpo, sft, split};
+use super::{ExportOptions, RowsError, pref_dmpo, split};
 use crate::model::{Actor, FailureMode, MadeMistake, Rollout};
 
 /// Counts over the rollouts of an export. They are made in the same pass as the rows.
@@ -68,11 +69,12 @@ impl Scripted {
 }
 
 impl Figures {
-    /// Adds the rollouts of one task. `exclusions` says for each whether `sft` leaves it out.
+    /// Adds the rollouts of one task. `exclusions` says for each whether it has rows of `sft` or
+    /// `sft_tools`.
     pub(super) fn add(
         &mut self,
         rollouts: &[Rollout],
-        exclusions: &[Option<sft::Exclusion>],
+        exclusions: &[Option<Exclusion>],
         solutions: &Solutions,
         options: &ExportOptions,
     ) -> Result<(), RowsError> {

@@ -1,9 +1,11 @@
 //! Rollouts for tests. `tests/fast` includes this file too.
 
+use serde_json::json;
+
 use crate::model::{
     Act, Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind,
     EnvironmentDigest, Outcome, RecipeId, Rewards, Rollout, Seed, ShellOutcome, Shown, TaskAuthor,
-    TaskDigest, TaskMetadata, TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
+    TaskDigest, TaskMetadata, TaskName, ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 /// Number of checks in each verdict made here.
@@ -93,6 +95,38 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
         labels: Vec::new(),
         judge: "rules-2".to_owned(),
     }
+}
+
+/// The same rollout, as if its agent had called the function `bash`. A message calls it once or
+/// twice. The results of two calls are in the other order.
+pub(crate) fn calling(mut rollout: Rollout) -> Rollout {
+    let parameters = json!({
+        "type": "object",
+        "properties": { "command": { "type": "string" }, "timeout": { "type": "number" } },
+        "required": ["command"],
+    });
+    let description = "Runs a command.".to_owned();
+    rollout.record.scaffold = "bash".to_owned();
+    rollout.record.tools = vec![ToolDefinition { name: "bash".to_owned(), description, parameters }];
+    for (number, (turn, shown)) in rollout.record.turns.iter_mut().zip(&mut rollout.shown).enumerate() {
+        let content = turn.content.split_once("\n\n```").map(|(said, _)| said.to_owned());
+        turn.content = content.unwrap_or_default();
+        let Some(Act::Command { command, .. }) = turn.acts.first().cloned() else { continue };
+        // Not the order of the alphabet.
+        let arguments = format!(r#"{{"timeout":30,"command":{}}}"#, json!(command));
+        let call = |at: usize| ToolCall {
+            id: format!("call_{number}_{at}"),
+            name: "bash".to_owned(),
+            arguments: arguments.clone(),
+        };
+        turn.tool_calls = (0..=number % 2).map(call).collect();
+        turn.acts = turn.tool_calls.iter().filter_map(|_| turn.acts.first().cloned()).collect();
+        let text = shown.first().map(|shown| shown.content.clone()).unwrap_or_default();
+        let results = turn.tool_calls.iter().rev();
+        *shown =
+            results.map(|call| Shown { tool_call: Some(call.id.clone()), content: text.clone() }).collect();
+    }
+    rollout
 }
 
 /// The same rollout, ended by a failure of the engine. It has no rewards.

@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
-use serde_json::json;
+use serde::de::IgnoredAny;
 
+use super::json_text::{ObjectText, as_python_writes, quoted};
 use crate::model::{Message, Role, Rollout, Shown, Turn};
 
 /// The messages of a rollout, divided before the first assistant message.
@@ -99,7 +100,7 @@ fn checked(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
 }
 
 /// The assistant message of `turn` as one text. Reasoning and function calls are in the tags of
-/// Hermes' and Qwen's chat templates, as in Harbor's `traces export`.
+/// Hermes' and Qwen's chat templates, as in Harbor's `traces export`. Keys have the model's order.
 pub fn assistant_text(turn: &Turn) -> String {
     let mut text = String::new();
     if let Some(reasoning) = turn.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
@@ -107,9 +108,12 @@ pub fn assistant_text(turn: &Turn) -> String {
     }
     text.push_str(&turn.content);
     for call in &turn.tool_calls {
-        // Arguments that are no JSON stay text.
-        let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
-        let call = json!({ "name": call.name, "arguments": arguments });
+        let arguments = match serde_json::from_str::<IgnoredAny>(&call.arguments) {
+            Ok(_) => as_python_writes(&call.arguments),
+            // Arguments that are no JSON stay text.
+            Err(_) => quoted(&call.arguments),
+        };
+        let call = ObjectText::new().text("name", &call.name).json("arguments", &arguments).end();
         let gap = if text.is_empty() { "" } else { "\n" };
         text.push_str(&format!("{gap}<tool_call>\n{call}\n</tool_call>"));
     }
@@ -300,15 +304,16 @@ mod tests {
         check("Look.", Some("I think"), &[], "<think>\nI think\n</think>\n\nLook.");
         check("Look.", Some(" "), &[], "Look.");
         let ls = r#"<tool_call>
-{"arguments":{"command":"ls"},"name":"bash"}
+{"name": "bash", "arguments": {"command": "ls"}}
 </tool_call>"#;
         check("", None, &[call(r#"{"command": "ls"}"#)], ls);
+        check("", None, &[call(r#"{ "command":"ls" }"#)], ls);
         check("Look.", None, &[call(r#"{"command": "ls"}"#)], &format!("Look.\n{ls}"));
         check(
             "",
             None,
             &[call("{bad")],
-            "<tool_call>\n{\"arguments\":\"{bad\",\"name\":\"bash\"}\n</tool_call>",
+            "<tool_call>\n{\"name\": \"bash\", \"arguments\": \"{bad\"}\n</tool_call>",
         );
         let result =
             |call: Option<&str>| Shown { tool_call: call.map(str::to_owned), content: "a b".to_owned() };

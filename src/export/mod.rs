@@ -10,10 +10,13 @@ mod card;
 mod certificates;
 mod config;
 mod error;
+mod exclusion;
 mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod function_messages;
 pub mod jobs;
+mod json_text;
 mod licence;
 pub mod messages;
 mod options;
@@ -25,10 +28,12 @@ pub mod pref_dmpo;
 pub mod pref_step;
 mod publish;
 pub mod report;
+mod rollout_columns;
 mod row;
 pub mod secrets;
 pub mod separability;
 pub mod sft;
+pub mod sft_tools;
 #[cfg(test)]
 mod shapes;
 pub mod split;
@@ -47,6 +52,7 @@ pub use error::{ExportError, RowsError, WriteError};
 pub use licence::DATA_LICENCE;
 pub use options::{Bounds, ExportOptions, SftFilter};
 pub use overlap::Solutions;
+pub use rollout_columns::{RolloutColumns, Thread};
 pub use row::{Column, Row, schema};
 pub use summary::{ConfigSummary, Counts, Excluded, ExportSummary, FileSummary};
 
@@ -117,7 +123,7 @@ fn export_configs<E: Error + 'static>(
                 teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
                 counts.rollouts += Scores::of(rollout.record.failure_kind());
             }
-            let exclusions = sft::exclusions(&rollouts, options);
+            let exclusions = exclusion::exclusions(&rollouts, options);
             exclusions.iter().for_each(|exclusion| excluded.count(*exclusion));
             figures.add(&rollouts, &exclusions, &solutions, options)?;
             for (config, writer) in &mut writers {

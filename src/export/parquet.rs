@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_json::ReaderBuilder;
 use arrow_json::reader::Decoder;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::Bounds;
 use super::error::WriteError;
-use super::row::{Row, schema};
+use super::row::{Column, Row, is_json, schema};
 use crate::store::StoreError;
 
 /// File metadata: key of the config's name.
@@ -226,19 +226,22 @@ fn properties<R: Row>() -> WriterProperties {
         .build()
 }
 
-/// The leaf columns of lists of messages.
+/// The leaf columns of lists of messages, and of JSON.
 fn message_columns<R: Row>() -> Vec<ColumnPath> {
-    let lists_of_structs = R::columns().into_iter().filter(|column| match column.field.data_type() {
-        arrow_schema::DataType::List(item) => item.data_type().is_nested(),
-        _ => false,
-    });
-    let leaves = lists_of_structs.flat_map(|column| {
-        ["role", "content"].map(|leaf| {
-            let path = [column.field.name(), "list", "element", leaf];
-            ColumnPath::new(path.into_iter().map(str::to_owned).collect())
-        })
-    });
-    leaves.collect()
+    let mut paths = Vec::new();
+    for Column { field, .. } in R::columns() {
+        let DataType::List(item) = field.data_type() else { continue };
+        let leaves: &[&str] = match item.data_type() {
+            DataType::Struct(_) => &["role", "content"],
+            _ if is_json(item) => &[""],
+            _ => continue,
+        };
+        paths.extend(leaves.iter().map(|leaf| {
+            let path = [field.name(), "list", "element", leaf];
+            ColumnPath::new(path.into_iter().filter(|part| !part.is_empty()).map(str::to_owned).collect())
+        }));
+    }
+    paths
 }
 
 #[cfg(test)]
@@ -250,7 +253,7 @@ mod tests {
     use crate::export::row::text;
     use crate::export::split::{TEST, TRAIN};
     use crate::export::train::FailedTurns;
-    use crate::export::{Column, ExportOptions, RowsError, fixture, sft};
+    use crate::export::{ExportOptions, RowsError, fixture, sft};
     use crate::model::Rollout;
 
     #[test]

@@ -12,11 +12,14 @@ use serde::Serialize;
 
 use super::ExportOptions;
 use super::error::RowsError;
+use super::function_messages::definitions;
 use super::licence::licence;
 use super::messages::{MessageError, conversation};
 use super::pairs::{Pair, pairs};
 use super::phi::{Gamma, weights};
-use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, optional, text, weight_of};
+use super::row::{
+    Column, METADATA_WEIGHT, Row as RowOf, column, json_list, list, messages, optional, text, weight_of,
+};
 use super::split;
 use crate::model::{Actor, EnvironmentDigest, FailureMode, Message, Role, Rollout, TaskDigest};
 
@@ -54,6 +57,8 @@ pub struct PairColumns {
     pub prompt: Vec<Message>,
     pub chosen: Vec<Message>,
     pub rejected: Vec<Message>,
+    /// JSON texts.
+    pub tools: Option<Vec<String>>,
     pub divergence_turn: usize,
     pub reward_chosen: f64,
     pub f2p_chosen: f64,
@@ -77,6 +82,15 @@ pub struct PairColumns {
     pub split_group: String,
     pub license: Option<&'static str>,
     pub tool_version: &'static str,
+}
+
+impl PairColumns {
+    /// Approximate bytes of text.
+    pub(super) fn weight(&self) -> usize {
+        let sides = [&self.prompt, &self.chosen, &self.rejected];
+        let tools: usize = self.tools.iter().flatten().map(String::len).sum();
+        sides.into_iter().map(|side| weight_of(side)).sum::<usize>() + tools + METADATA_WEIGHT
+    }
 }
 
 /// A row of `pref_dmpo`.
@@ -137,6 +151,7 @@ impl Row {
                 pair_id: pair.id(),
                 pair_kind: pair.kind.as_str(),
                 prompt: won.prompt,
+                tools: definitions(chosen),
                 divergence_turn: pair.divergence,
                 reward_chosen: pair.chosen_reward,
                 f2p_chosen: pair.chosen_rewards.f2p,
@@ -199,7 +214,7 @@ impl Side {
 
 impl RowOf for Row {
     const CONFIG: &'static str = "pref_dmpo";
-    const SCHEMA_VERSION: u32 = 5;
+    const SCHEMA_VERSION: u32 = 6;
     const TAGS: &'static [&'static str] = &["preference", "dmpo"];
 
     fn about(options: &ExportOptions) -> String {
@@ -226,6 +241,11 @@ impl RowOf for Row {
             messages("prompt", "the system message, if there is one, and the task. Both sides share it"),
             messages("chosen", "messages of the better side, from the first assistant message to the last"),
             messages("rejected", "messages of the worse side, from the first assistant message to the last"),
+            optional(
+                "tools",
+                json_list(),
+                "the functions that the model could call, the same for both sides. Null if there were none. Calls are text of the messages, as in Hermes' and Qwen's chat templates",
+            ),
             column("gamma", DataType::Float64, "the discount γ that `phi_…` was computed with"),
             column(
                 "divergence_turn",
@@ -338,11 +358,7 @@ impl RowOf for Row {
     fn weight(&self) -> usize {
         /// Index, φ and flag of one turn.
         const PER_TURN: usize = 13;
-        let text: usize = [&self.pair.prompt, &self.pair.chosen, &self.pair.rejected]
-            .into_iter()
-            .map(|side| weight_of(side))
-            .sum();
-        text + PER_TURN * (self.turns_chosen + self.turns_rejected) + METADATA_WEIGHT
+        self.pair.weight() + PER_TURN * (self.turns_chosen + self.turns_rejected)
     }
 }
 
@@ -445,12 +461,11 @@ mod tests {
     fn names_that_trainers_read_another_way_do_not_occur() {
         // `margin` would change the loss of TRL's reward-model trainer. Other trainers use the
         // other names.
-        const TAKEN: [&str; 12] = [
+        const TAKEN: [&str; 11] = [
             "margin",
             "label",
             "labels",
             "messages",
-            "tools",
             "channel",
             "options",
             "questions",

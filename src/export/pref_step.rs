@@ -10,7 +10,7 @@ use super::ExportOptions;
 use super::error::RowsError;
 use super::pairs::{PairKind, pairs};
 use super::pref_dmpo::{self, PairColumns};
-use super::row::{Column, METADATA_WEIGHT, Row as RowOf, messages, weight_of};
+use super::row::{Column, Row as RowOf, messages};
 use crate::model::Rollout;
 
 /// The description of the config in the card.
@@ -68,7 +68,7 @@ impl Row {
 
 impl RowOf for Row {
     const CONFIG: &'static str = "pref_step";
-    const SCHEMA_VERSION: u32 = 1;
+    const SCHEMA_VERSION: u32 = 2;
     const TAGS: &'static [&'static str] = &["dpo"];
 
     fn about(_: &ExportOptions) -> String {
@@ -101,11 +101,7 @@ impl RowOf for Row {
     }
 
     fn weight(&self) -> usize {
-        let text: usize = [&self.pair.prompt, &self.pair.chosen, &self.pair.rejected]
-            .into_iter()
-            .map(|side| weight_of(side))
-            .sum();
-        text + METADATA_WEIGHT
+        self.pair.weight()
     }
 }
 

@@ -1,11 +1,13 @@
 //! The rows of a config. Their columns have fixed types that never depend on the data.
 //!
 //! A reader of many shards takes the schema of the first one. So every shard has every column with
-//! the same type, even if the column is empty. All readers know these types. JSON logical types,
-//! maps and Null columns do not occur.
+//! the same type, even if the column is empty. Maps and Null columns do not occur. The logical type
+//! JSON occurs only where values have no common type, e.g. the arguments of functions: `datasets`
+//! before 4.7 cannot open a file with it.
 
 use std::sync::Arc;
 
+use arrow_schema::extension::{ExtensionType as _, Json};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use serde::Serialize;
 
@@ -84,6 +86,18 @@ pub(super) fn optional(name: &str, data_type: DataType, about: &'static str) -> 
 /// default is `item`.
 pub(super) fn list(name: &str, item: DataType, about: &'static str) -> Column {
     column(name, DataType::List(Arc::new(Field::new("element", item, false))), about)
+}
+
+/// The type of a list of JSON values. Loaders that know the logical type return e.g. a list of
+/// dictionaries.
+pub(super) fn json_list() -> DataType {
+    let item = Field::new("element", DataType::Utf8, false).with_extension_type(Json::default());
+    DataType::List(Arc::new(item))
+}
+
+/// Whether the field holds JSON.
+pub(super) fn is_json(field: &Field) -> bool {
+    field.extension_type_name() == Some(Json::NAME)
 }
 
 /// A list of chat messages.

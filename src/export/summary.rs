@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::exclusion::Exclusion;
 use super::secrets::SecretReport;
-use super::sft;
 use crate::model::Scores;
 
 /// The rows that an export wrote, and the rollouts that it left out.
@@ -48,7 +48,7 @@ pub struct FileSummary {
     pub bytes: u64,
 }
 
-/// Number of trajectories that `sft` leaves out, by reason.
+/// Number of trajectories that `sft` and `sft_tools` leave out, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Excluded {
     pub not_passing: u64,
@@ -60,20 +60,20 @@ pub struct Excluded {
     pub adversarial: u64,
     /// A command failed, or work was repaired, and the options leave such trajectories out.
     pub with_failed_turns: u64,
-    /// It passed with the same commands as another rollout of its task. Counts only if `sft` has
-    /// passes only.
+    /// It passed with the same commands as another rollout of its task. Counts only if the rows
+    /// are passes only.
     pub near_duplicates: u64,
 }
 
 impl Excluded {
-    pub(super) fn count(&mut self, exclusion: Option<sft::Exclusion>) {
+    pub(super) fn count(&mut self, exclusion: Option<Exclusion>) {
         let counter = match exclusion {
-            Some(sft::Exclusion::NotPassing) => &mut self.not_passing,
-            Some(sft::Exclusion::WithoutTurns) => &mut self.without_turns,
-            Some(sft::Exclusion::Adversarial) => &mut self.adversarial,
-            Some(sft::Exclusion::WithEmptyMessage) => &mut self.with_empty_message,
-            Some(sft::Exclusion::WithFailedTurns) => &mut self.with_failed_turns,
-            Some(sft::Exclusion::NearDuplicate) => &mut self.near_duplicates,
+            Some(Exclusion::NotPassing) => &mut self.not_passing,
+            Some(Exclusion::WithoutTurns) => &mut self.without_turns,
+            Some(Exclusion::Adversarial) => &mut self.adversarial,
+            Some(Exclusion::WithEmptyMessage) => &mut self.with_empty_message,
+            Some(Exclusion::WithFailedTurns) => &mut self.with_failed_turns,
+            Some(Exclusion::NearDuplicate) => &mut self.near_duplicates,
             None => return,
         };
         *counter += 1;

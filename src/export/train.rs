@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::actions::normalised;
+use super::function_messages::is_as_written;
 use crate::judge::commands_run;
 use crate::model::{Actor, Rollout, TurnKind};
 use crate::syntax::{Grammar, descendants, parse, text_of};
@@ -40,13 +41,14 @@ impl FailedTurns {
 }
 
 /// For each turn, whether it is worth imitating. False if
-/// - its message violates the protocol,
+/// - its message violates the protocol, e.g. the arguments of a call are malformed,
 /// - its command reported an error,
 /// - it wrote a file that was written again, differently, after a later command failed, or
 /// - a scripted expert makes or fails to repair a mistake in it.
 pub fn flags(rollout: &Rollout) -> Vec<bool> {
     let turns = &rollout.record.turns;
-    let mut flags: Vec<bool> = turns.iter().map(|turn| turn.kind != TurnKind::Malformed).collect();
+    let mut flags: Vec<bool> =
+        turns.iter().map(|turn| turn.kind != TurnKind::Malformed && is_as_written(turn)).collect();
     let runs = commands_run(turns, &rollout.shown);
     for run in runs.iter().filter(|run| run.reports_error) {
         clear(&mut flags, run.turn);

@@ -43,6 +43,7 @@ pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen, CallUse, call_detail,
 pub use message::{ChatMessage, ChatRequest, ChatRole, ResponseFormat, Tool, ToolCall};
 pub use outcome::AttemptError;
 pub use reply::{Finish, Reply, TokenLogprob, Usage};
+pub use request::{sent_arguments, sent_name};
 pub use retry::RetryPolicy;
 pub use settings::{
     EndpointSettings, JsonMode, MaxTokensKey, RoleSettings, SYSTEM_PLACE, Sampling, Settings,

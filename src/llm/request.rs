@@ -125,13 +125,13 @@ const MAX_NAME: usize = 64;
 /// The arguments of an earlier call, as they are sent back. If they are no JSON object, it is `{}`
 /// instead: servers parse them, and refuse the whole history (vLLM: status 400 or 500). E.g.
 /// `max_tokens` can cut arguments off.
-fn sent_arguments(arguments: &str) -> &str {
+pub fn sent_arguments(arguments: &str) -> &str {
     if serde_json::from_str::<Map<String, Value>>(arguments).is_ok() { arguments } else { "{}" }
 }
 
 /// The name of an earlier call, as it is sent back. A model may call a function that does not
 /// exist, and OpenAI refuses a history with other characters in a name.
-fn sent_name(name: &str) -> Cow<'_, str> {
+pub fn sent_name(name: &str) -> Cow<'_, str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed) {
         return Cow::Borrowed(name);

@@ -25,7 +25,7 @@ use termsmith::export::phi::{Gamma, weights};
 use termsmith::export::train::FailedTurns;
 use termsmith::export::{
     Bounds, ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, SftFilter,
-    Solutions, TaskRollouts, atif, export, pref_dmpo, pref_step, sft,
+    Solutions, TaskRollouts, atif, export, pref_dmpo, pref_step, sft, sft_tools,
 };
 use termsmith::model::{
     self, Actor, AdversaryView, Arm, Exploit, FileTree, ModelActor, RelPath, Rollout, Shown, TaskMetadata,
@@ -35,13 +35,13 @@ use termsmith::model::{
 use crate::fixture::{self, CHECKS, rollout};
 
 /// The configs of an export.
-const CONFIGS: [&str; 3] = ["sft", "pref_dmpo", "pref_step"];
+const CONFIGS: [&str; 4] = ["sft", "sft_tools", "pref_dmpo", "pref_step"];
 
 /// Text that has broken a reader or a quoting rule before.
 const AWKWARD: &str = "quote \" backslash \\ newline\ntab\tNUL \0 escape \x1b[31m emoji 🦀 line separator \u{2028} ```bash\nls\n``` end";
 
-/// Three attempts at each of `tasks` tasks in ten domains. Two pass, one of them with awkward text.
-/// One fails a single check.
+/// Four attempts at each of `tasks` tasks in ten domains. Three pass, one of them with awkward text,
+/// and another one with function calls. One fails a single check.
 fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
     const DOMAINS: [&str; 10] = [
         "ai_ml",
@@ -67,7 +67,10 @@ fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
         // Fields that imported tasks do not declare are null in the rows.
         awkward.metadata = TaskMetadata { domain: domain.to_owned(), ..TaskMetadata::default() };
         let failing = rollout(domain, index, 2, 6, CHECKS - 1);
-        vec![rollout(domain, index, 0, 5, CHECKS), awkward, failing]
+        let mut calling = fixture::calling(rollout(domain, index, 3, 4, CHECKS));
+        calling.record.turns[1].tool_calls[0].arguments = AWKWARD.to_owned();
+        calling.record.turns[2].reasoning = Some(AWKWARD.to_owned());
+        vec![rollout(domain, index, 0, 5, CHECKS), awkward, failing, calling]
     };
     (0..tasks).map(task).collect()
 }
@@ -167,13 +170,12 @@ fn written_records_are_read_back() {
     let summary = run(dir.path(), &groups, &options);
 
     let flags = options.failed_turns;
-    let expect: Vec<_> = groups
-        .iter()
-        .flatten()
-        .flat_map(|rollout| sft::Row::all(rollout, flags).unwrap())
-        .map(as_read)
-        .collect();
-    assert_rows(dir.path(), &summary, "sft", expect);
+    let (calling, texts): (Vec<&Rollout>, Vec<&Rollout>) =
+        groups.iter().flatten().partition(|rollout| !rollout.record.tools.is_empty());
+    let texts = texts.iter().flat_map(|rollout| sft::Row::all(rollout, flags).unwrap());
+    assert_rows(dir.path(), &summary, "sft", texts.map(as_read).collect());
+    let calling = calling.iter().flat_map(|rollout| sft_tools::Row::all(rollout, flags).unwrap());
+    assert_rows(dir.path(), &summary, "sft_tools", calling.map(as_read).collect());
 
     let mut expect = Vec::new();
     for group in &groups {
@@ -253,7 +255,8 @@ fn pages_are_indexed_and_no_message_is_copied_into_the_footer() {
         let metadata = metadata(&shards(dir.path(), &summary, name)[0]);
         for column in metadata.row_group(0).columns() {
             let path = column.column_path().string();
-            let message = path.ends_with(".content") || path.ends_with(".role");
+            let json = ["messages.list.element", "tools.list.element"].contains(&path.as_str());
+            let message = json || path.ends_with(".content") || path.ends_with(".role");
             assert!(column.offset_index_offset().is_some(), "{path}");
             assert_eq!(column.statistics().is_none(), message, "{path}");
             assert_eq!(column.column_index_offset().is_none(), message, "{path}");
@@ -333,7 +336,7 @@ fn filters_and_counts() {
         assert_eq!(config(&summary, "sft").rows, sft);
         assert_eq!(summary.excluded, excluded);
         let total: u64 = summary.domains.values().map(|counts| counts.rollouts.total()).sum();
-        assert_eq!((total, summary.domains.len()), (10, 2));
+        assert_eq!((total, summary.domains.len()), (12, 2));
     };
     let excluded = |not_passing, without_turns| Excluded {
         not_passing,
@@ -464,6 +467,7 @@ fn an_export_of_nothing_still_has_its_schemas() {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&files[0]).unwrap()).unwrap();
         let expect = match name {
             "sft" => termsmith::export::schema::<sft::Row>(),
+            "sft_tools" => termsmith::export::schema::<sft_tools::Row>(),
             "pref_dmpo" => termsmith::export::schema::<pref_dmpo::Row>(),
             _ => termsmith::export::schema::<pref_step::Row>(),
         };
@@ -485,5 +489,6 @@ fn a_sample_for_other_readers() {
     }
     let options = ExportOptions { bounds, ..ExportOptions::default() };
     let summary = run(&run_folder.join("data"), &groups, &options);
-    assert_eq!((config(&summary, "sft").rows, config(&summary, "pref_dmpo").rows), (80, 80));
+    let counts = ["sft", "sft_tools", "pref_dmpo"].map(|name| config(&summary, name).rows);
+    assert_eq!(counts, [80, 40, 80]);
 }

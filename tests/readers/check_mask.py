@@ -21,12 +21,12 @@ TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im
 NO_LOSS = -100
 
 
-def shown_function():
-    """`tokens_and_labels` as the guide has it."""
+def shown_function(name):
+    """A function as the guide has it."""
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
     names = {}
-    exec(next(block for block in blocks if "def tokens_and_labels" in block), names)
-    return names["tokens_and_labels"]
+    exec(next(block for block in blocks if f"def {name}(" in block), names)
+    return names[name]
 
 
 def tokenizer_of(rows):
@@ -64,7 +64,7 @@ def main(data):
     rows = [row for file in sorted(Path(data).glob("sft/*.parquet")) for row in pq.read_table(file).to_pylist()]
     if not rows:
         sys.exit(f"{data} has no rows of `sft`")
-    tokens_and_labels, tokenizer = shown_function(), tokenizer_of(rows)
+    tokens_and_labels, tokenizer = shown_function("tokens_and_labels"), tokenizer_of(rows)
     wrong = [f"{row['trajectory_id']}: {fault}" for row in rows for fault in faults(row, tokens_and_labels, tokenizer)]
     if wrong:
         sys.exit("\n".join(wrong))

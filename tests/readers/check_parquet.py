@@ -21,6 +21,7 @@ import pyarrow
 import pyarrow.parquet as pq
 
 MESSAGES = "list<element: struct<role: string, content: string>>"
+JSON = "list<element: extension<arrow.json>>"
 TEXTS = "list<element: string>"
 FLAGS = "list<element: bool>"
 
@@ -34,19 +35,24 @@ def side(name):
     }
 
 
+# The columns about a rollout.
+ROLLOUT = {
+    "n_context": "int32", "train": FLAGS, "trajectory_id": "string", "segment": "int32", "n_segments": "int32",
+    "task_id": "string", "task_digest": "string",
+    "environment_digest": "string", "domain": "string", "skills": TEXTS, "operations": TEXTS, "kind": "string",
+    "difficulty": "string", "language": "string", "persona": "string", "recipe": "string", "scaffold": "string",
+    "agent": "string", "agent_version": "string", "thread": "string",
+    "teacher": "string", "arm": "string", "seed": "int64", "attempt": "int32", "end": "string", "outcome": "string",
+    "cause": "string", "failure_kind": "string", "mask_sample": "bool", "success": "bool", "reward": "double",
+    "pass_ratio": "double", "f2p": "double", "p2p": "double", "n_turns": "int32", "n_tokens": "int64",
+    "judge_labels": TEXTS, "judge": "string", "split_group": "string", "license": "string", "tool_version": "string",
+}
 SCHEMAS = {
-    "sft": {
-        "messages": MESSAGES, "n_context": "int32", "train": FLAGS, "trajectory_id": "string", "segment": "int32", "n_segments": "int32",
-        "task_id": "string", "task_digest": "string",
-        "environment_digest": "string", "domain": "string", "skills": TEXTS, "operations": TEXTS, "kind": "string",
-        "difficulty": "string", "language": "string", "persona": "string", "recipe": "string", "scaffold": "string",
-        "teacher": "string", "arm": "string", "seed": "int64", "attempt": "int32", "end": "string", "outcome": "string",
-        "cause": "string", "failure_kind": "string", "mask_sample": "bool", "success": "bool", "reward": "double",
-        "pass_ratio": "double", "f2p": "double", "p2p": "double", "n_turns": "int32", "n_tokens": "int64",
-        "judge_labels": TEXTS, "judge": "string", "split_group": "string", "license": "string", "tool_version": "string",
-    },
+    "sft": {"messages": MESSAGES, **ROLLOUT},
+    "sft_tools": {"messages": JSON, "tools": JSON, **ROLLOUT},
     "pref_dmpo": {
-        "pair_id": "string", "pair_kind": "string", "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "gamma": "double",
+        "pair_id": "string", "pair_kind": "string", "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "tools": JSON,
+        "gamma": "double",
         "divergence_turn": "int32", "shared_turns": "int32", **side("chosen"), **side("rejected"),
         "failure_mode_rejected": "string", "judge_labels_rejected": TEXTS, "reward_kind": "string", "reward_margin": "double",
         "pair_policy": "string", "task_id": "string", "task_digest": "string", "environment_digest": "string", "domain": "string",
@@ -56,11 +62,11 @@ SCHEMAS = {
 # `pref_step` has the columns of `pref_dmpo` but those about turns of trajectories.
 OF_TRAJECTORIES = re.compile(r"gamma|shared_turns|(turns|turn_index|phi|train)_(chosen|rejected)")
 SCHEMAS["pref_step"] = {name: kind for name, kind in SCHEMAS["pref_dmpo"].items() if not OF_TRAJECTORIES.fullmatch(name)}
-VERSIONS = {"sft": b"5", "pref_dmpo": b"5", "pref_step": b"1"}
+VERSIONS = {"sft": b"6", "sft_tools": b"1", "pref_dmpo": b"6", "pref_step": b"2"}
 # Null where nothing was measured.
 MEASURED = {"reward", "pass_ratio", "f2p", "p2p"}
 # Null where the maker of a task, the model's server, or an imported rollout does not say.
-SAID = {"kind", "difficulty", "language", "persona", "recipe", "seed", "n_tokens", "license", "task_digest", "environment_digest", "failure_mode_rejected"}
+SAID = {"tools", "agent_version", "kind", "difficulty", "language", "persona", "recipe", "seed", "n_tokens", "license", "task_digest", "environment_digest", "failure_mode_rejected"}
 MAY_BE_NULL = MEASURED | SAID
 
 # Golden values of DMPO's weight: (γ, T, t, φ), printed with four decimals.
@@ -68,6 +74,11 @@ GOLDEN = [(0.7, 5, t, phi) for t, phi in enumerate([1.0, 0.6394, 0.3870, 0.2103,
     (0.95, 27, 10, 0.4647),
     (0.99, 27, 10, 0.5977),
 ]
+
+# JSON columns as Parquet names them.
+JSON_LEAVES = ("messages.list.element", "tools.list.element")
+# Columns that not all readers decode.
+DECODED = ("messages", "tools")
 
 KINDS = {"fork", "near_miss", "best_worst", "self_correction"}
 
@@ -96,11 +107,39 @@ def check_conversation(messages, where):
     expect(all(message["content"].strip() for message in messages), where, "has an empty message")
 
 
+def check_function_calls(row, where):
+    """Keys have values, arguments are objects, results answer calls, and flags are those of the column."""
+    called, flags = set(), []
+    names = {tool["function"]["name"] for tool in row["tools"] or []}
+    for message in row["messages"]:
+        expect(None not in message.values() and isinstance(message["content"], str), where, "has a message with null:", message)
+        for call in message.get("tool_calls", []):
+            called.add(call["id"])
+            expect(call["type"] == "function" and isinstance(call["function"]["arguments"], dict), where, "has a call", call)
+            expect(call["function"]["name"] in names, where, "calls", call["function"]["name"], "of", names)
+        if message["role"] == "tool":
+            expect(message["tool_call_id"] in called, where, "has a result of no call:", message["tool_call_id"])
+        expect(("train" in message) == (message["role"] == "assistant"), where, "has a flag at role", message["role"])
+        flags += [message["train"]] if "train" in message else []
+    expect(flags[len(flags) - len(row["train"]) :] == row["train"], where, "has two kinds of flags")
+
+
+def check_sft_tools(row, number):
+    where = f"sft_tools row {number} ({row['trajectory_id']})"
+    check_function_calls(row, where)
+    check_rollout(row, where)
+
+
 def check_sft(row, number):
     where = f"sft row {number} ({row['trajectory_id']})"
     check_conversation(row["messages"], where)
+    expect(row["messages"][row["n_context"] - 1]["role"] == "user", where, "n_context is off")
+    check_rollout(row, where)
+
+
+def check_rollout(row, where):
     said = row["messages"][row["n_context"] :]
-    expect(said[0]["role"] == "assistant" and row["messages"][row["n_context"] - 1]["role"] == "user", where, "n_context is off")
+    expect(said[0]["role"] == "assistant" and said[-1]["role"] == "assistant", where, "n_context is off")
     turns = sum(message["role"] == "assistant" for message in said)
     expect(0 <= row["segment"] and 1 <= row["n_segments"], where, "segment is", row["segment"])
     expect(row["n_turns"] == turns, where, "n_turns is", row["n_turns"], "not", turns)
@@ -222,29 +261,40 @@ def check_files(folder, config):
         for group in range(parquet.metadata.num_row_groups):
             for column in range(parquet.metadata.num_columns):
                 chunk = parquet.metadata.row_group(group).column(column)
-                text = chunk.path_in_schema.endswith((".content", ".role"))
+                text = chunk.path_in_schema.endswith((".content", ".role")) or chunk.path_in_schema in JSON_LEAVES
                 expect(chunk.compression == "ZSTD", file, chunk.path_in_schema, "is", chunk.compression)
                 expect(chunk.has_offset_index, file, chunk.path_in_schema, "has no page index")
                 expect(chunk.is_stats_set != text, file, chunk.path_in_schema, "statistics:", chunk.is_stats_set)
     return files
 
 
+def decoded(row):
+    """A row whose JSON texts are values."""
+    values = {name: [json.loads(item) if isinstance(item, str) else item for item in row[name] or []] for name in DECODED if name in row}
+    return {**row, **{name: None if row[name] is None else value for name, value in values.items()}}
+
+
+def ordered(row):
+    """A row that is equal to others only if the keys of all dictionaries have the same order."""
+    return {name: json.dumps(value) if name in DECODED else value for name, value in row.items()}
+
+
 def with_pyarrow(folder, config):
-    return pq.read_table(folder / config).to_pylist()
+    return [decoded(row) for row in pq.read_table(folder / config).to_pylist()]
 
 
 def with_duckdb(folder, config):
     # Its own row order over several files is that of their names.
     table = duckdb.sql(f"SELECT * FROM '{folder / config}/*.parquet'")
     names = table.columns
-    return [dict(zip(names, row, strict=True)) for row in table.fetchall()]
+    return [decoded(dict(zip(names, row, strict=True))) for row in table.fetchall()]
 
 
 def with_pandas(folder, config):
     """As verl's SFT reader does it."""
     frames = [pandas.read_parquet(file, dtype_backend="pyarrow") for file in sorted((folder / config).iterdir())]
     rows = [row for frame in frames for row in frame.to_dict("records")]
-    return [{name: plain(value) for name, value in row.items()} for row in rows]
+    return [decoded({name: plain(value) for name, value in row.items()}) for row in rows]
 
 
 def with_datasets(folder, config):
@@ -294,8 +344,8 @@ def main():
             seen = reader(folder, config)
             expect(len(seen) == len(rows[config]), reader.__name__, config, "sees", len(seen), "rows")
             for number, (one, other) in enumerate(zip(seen, rows[config], strict=True)):
-                expect(one == other, reader.__name__, config, "sees another row", number)
-        check = {"sft": check_sft, "pref_dmpo": check_pair, "pref_step": check_step}[config]
+                expect(ordered(one) == ordered(other), reader.__name__, config, "sees another row", number)
+        check = {"sft": check_sft, "sft_tools": check_sft_tools, "pref_dmpo": check_pair, "pref_step": check_step}[config]
         for number, row in enumerate(rows[config]):
             check(row, number)
         names = ", ".join(reader.__name__.removeprefix("with_") for reader in [with_pyarrow, *readers])

@@ -5,18 +5,22 @@ use serde_json::{Value, json};
 use super::document::{Agent, object};
 use crate::model::{Actor, Rollout, ToolDefinition};
 
-/// Name and version of the agent in ATIF and Harbor documents.
-pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
+/// Name and version of the agent. The version is `None` if an imported rollout does not state it.
+pub(in crate::export) fn agent_identity(rollout: &Rollout) -> (String, Option<String>) {
     let record = &rollout.record;
-    let ours = |name: &str| (format!("termsmith-{name}"), env!("CARGO_PKG_VERSION").to_owned());
+    let ours = |name: &str| (format!("termsmith-{name}"), Some(env!("CARGO_PKG_VERSION").to_owned()));
     match &record.actor {
-        // Harbor refuses null. It writes `unknown` itself.
-        Actor::Imported(origin) => {
-            (origin.agent.clone(), origin.agent_version.clone().unwrap_or_else(|| "unknown".to_owned()))
-        }
+        Actor::Imported(origin) => (origin.agent.clone(), origin.agent_version.clone()),
         Actor::Model(_) => ours(&record.scaffold),
         Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => ours(record.actor.teacher()),
     }
+}
+
+/// Name and version of the agent in ATIF and Harbor documents.
+pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
+    let (name, version) = agent_identity(rollout);
+    // Harbor refuses null. It writes `unknown` itself.
+    (name, version.unwrap_or_else(|| "unknown".to_owned()))
 }
 
 /// The model of the rollout, or what acted in place of one: `scripted`, `oracle` or `nop`.

@@ -21,7 +21,7 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub(in crate::export) use agent::{agent_name, model_name};
+pub(in crate::export) use agent::{agent_identity, agent_name, model_name};
 pub use document::{Document, SCHEMA_VERSION, Trajectory};
 pub use error::AtifError;
 pub use stamps::Stamps;

@@ -8,7 +8,7 @@ use crate::export::actions::{Action, actions, commands, divergence};
 use crate::export::messages::has_empty_message;
 use crate::export::version::version;
 use crate::judge::Label;
-use crate::model::{Rewards, Rollout};
+use crate::model::{Rewards, Rollout, ToolDefinition};
 
 /// The pairs of one task, and its rollouts without a pair.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub enum Unpaired {
     NoSide,
     /// No other rollout of the task can be part of a pair.
     Alone,
-    /// The other rollouts were given another system message or task text.
+    /// The other rollouts were given another system message, task text or other functions.
     OtherPrompt,
     /// The rewards are equal, or differ by less than the policy's margin.
     EqualReward,
@@ -62,7 +62,9 @@ impl Unpaired {
                 "unusable: not measured, no messages or an empty one, several conversations, told to cheat, or repeating itself in a loop"
             }
             Self::Alone => "no other rollout of the task is usable",
-            Self::OtherPrompt => "the other rollouts were given another system message or task text",
+            Self::OtherPrompt => {
+                "the other rollouts were given another system message or task text, or other functions"
+            }
             Self::EqualReward => "the rewards are equal, or differ by less than the policy's margin",
             Self::BreaksP2p => "the better side breaks a check that the untouched environment passes",
             Self::Lengths => "one side has too many times as many turns as the other",
@@ -127,9 +129,10 @@ impl<'a> Side<'a> {
         self.actions.len()
     }
 
-    /// System message and prompt. They must be equal on both sides of a pair.
-    fn instructions(&self) -> (&'a str, &'a str) {
-        (&self.rollout.record.system, &self.rollout.record.prompt)
+    /// System message, prompt and functions. They must be equal on both sides of a pair.
+    fn instructions(&self) -> (&'a str, &'a str, &'a [ToolDefinition]) {
+        let record = &self.rollout.record;
+        (&record.system, &record.prompt, &record.tools)
     }
 }
 

@@ -221,6 +221,17 @@ fn why_a_rollout_is_in_no_pair() {
         |rollouts| rollouts[1].record.prompt.push('x'),
         &[(0, Unpaired::OtherPrompt), (1, Unpaired::OtherPrompt)],
     );
+    // Only one side could call functions, or both could call the same.
+    check(
+        &[(5, 8, No), (5, 4, No)],
+        |rollouts| rollouts[1] = fixture::calling(rollouts[1].clone()),
+        &[(0, Unpaired::OtherPrompt), (1, Unpaired::OtherPrompt)],
+    );
+    check(
+        &[(5, 8, No), (5, 4, No)],
+        |rollouts| rollouts.iter_mut().for_each(|rollout| *rollout = fixture::calling(rollout.clone())),
+        &[],
+    );
     check(
         &[(5, 8, No), (5, 4, No)],
         |rollouts| rollouts[1].record.turns = rollouts[0].record.turns.clone(),

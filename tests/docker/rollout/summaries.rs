@@ -129,7 +129,7 @@ async fn server(speaks: Speaks, refuses: fn(&Value) -> bool) -> Server {
 
 struct RolloutResult {
     documents: Vec<Value>,
-    /// `segment`, `n_segments` and `n_context` of each row of `sft`.
+    /// `segment`, `n_segments` and `n_context` of each row of `sft` or `sft_tools`.
     rows: Vec<(i32, i32, i32)>,
     pairs: bool,
 }
@@ -185,15 +185,19 @@ fn run_rollout(bench: &Bench, args: &[&str]) -> RolloutResult {
         Value::Array(all) => all,
         one => vec![one],
     };
-    let file = File::open(bench.path("out/data/sft/train-00000-of-00001.parquet")).unwrap();
     let mut rows = Vec::new();
-    for batch in ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap() {
-        let batch = batch.unwrap();
-        let column = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Int32Type>().clone();
-        let (segment, of, context) = (column("segment"), column("n_segments"), column("n_context"));
-        rows.extend((0..segment.len()).map(|at| (segment.value(at), of.value(at), context.value(at))));
+    for config in ["sft", "sft_tools"] {
+        let file = bench.path(&format!("out/data/{config}/train-00000-of-00001.parquet"));
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(file).unwrap()).unwrap();
+        for batch in reader.build().unwrap() {
+            let batch = batch.unwrap();
+            let column = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<Int32Type>().clone();
+            let (segment, of, context) = (column("segment"), column("n_segments"), column("n_context"));
+            rows.extend((0..segment.len()).map(|at| (segment.value(at), of.value(at), context.value(at))));
+        }
     }
-    let pairs = report["export"]["configs"][1]["rows"] != 0;
+    let mut configs = report["export"]["configs"].as_array().unwrap().iter();
+    let pairs = configs.any(|config| config["name"] == "pref_dmpo" && config["rows"] != 0);
     RolloutResult { documents, rows, pairs }
 }
 
