@@ -217,7 +217,7 @@ async fn episode(
         engine,
         store: &store,
         slots: &slots,
-        rank: 0,
+        priority: 0,
         drain: &drain,
         watcher: Watcher::default(),
     };

@@ -131,7 +131,7 @@ async fn standard(context: &BenchContext) -> anyhow::Result<f64> {
         engine: &engine,
         store: &store,
         slots: &slots,
-        rank: 0,
+        priority: 0,
         drain: &drain,
         watcher: Watcher::default(),
     };

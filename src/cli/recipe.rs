@@ -175,7 +175,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
             engine: &engine,
             store: &store,
             slots: &slots,
-            rank: 0,
+            priority: 0,
             drain: &interrupts.drain,
             watcher: Watcher::default(),
         };

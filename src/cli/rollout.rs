@@ -148,7 +148,7 @@ async fn drive(
         engine: &engine,
         store,
         slots: &slots,
-        rank: 0,
+        priority: 0,
         drain: &interrupts.drain,
         watcher: Watcher::default(),
     };

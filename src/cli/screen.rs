@@ -126,7 +126,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
             engine: &engine,
             store: &store,
             slots: &slots,
-            rank: 0,
+            priority: 0,
             drain: &interrupts.drain,
             watcher: Watcher::default(),
         };

@@ -82,7 +82,8 @@ pub async fn run(
         }
     }
     let slots = Slots::new(options.slots as usize);
-    let runner = TrialRunner { engine, store, slots: &slots, rank: 0, drain, watcher: Watcher::default() };
+    let runner =
+        TrialRunner { engine, store, slots: &slots, priority: 0, drain, watcher: Watcher::default() };
     let watch = Watch::default();
     let sampling = SamplingOrder::of(&blueprints);
     // A unit that waits for a model needs no slot, so more units than slots may run.
@@ -91,7 +92,7 @@ pub async fn run(
         .map(|blueprint| {
             // Tasks get slots in the order of the plan. A later task uses slots that the earlier
             // ones leave free.
-            let runner = TrialRunner { rank: blueprint.index, ..runner };
+            let runner = TrialRunner { priority: blueprint.index, ..runner };
             one(runner, assets, blueprint, &sampling, options, &watch, events)
         })
         // There are as many units as slots: while one unit waits for its last trial, the others use

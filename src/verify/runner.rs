@@ -40,8 +40,8 @@ pub struct TrialRunner<'a> {
     pub store: &'a Store,
     /// One permit per trial.
     pub slots: &'a Slots,
-    /// Place among those that wait for a slot; the lowest comes first.
-    pub rank: u32,
+    /// Of its trials when they wait for a slot. 0 is served first.
+    pub priority: u32,
     /// After cancellation no new trial begins; running ones are finished and committed.
     pub drain: &'a CancellationToken,
     pub watcher: Watcher<'a>,
@@ -255,7 +255,7 @@ impl TrialRunner<'_> {
         tokio::select! {
             biased;
             () = self.drain.cancelled() => Err(TrialError::Drained),
-            permit = self.slots.acquire(self.rank) => Ok(permit),
+            permit = self.slots.acquire(self.priority) => Ok(permit),
         }
     }
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Slots for trials. Of those that wait, the lowest rank is served first, and within a rank who came first.
+/// Slots for trials. A waiting trial with a lower `priority` is served earlier, e.g. 0 before 1.
+/// Among equal priorities the trial that came first is served first.
 ///
-/// With one queue for all tasks of a run, each would wait for the others' trials at every step, all would end at about the same time, and a
-/// run that is stopped half-way would have finished none.
+/// Tasks of a run have different priorities, so that they finish one after the other. With equal
+/// ones all would finish at the end, and an interrupted run would have finished none.
 #[derive(Debug)]
 pub struct Slots {
     shared: Arc<Mutex<Queue>>,
@@ -36,7 +37,7 @@ impl Slots {
     }
 
     /// Waits for a slot. Who stops waiting loses its place, and no slot.
-    pub async fn acquire(&self, rank: u32) -> SlotPermit {
+    pub async fn acquire(&self, priority: u32) -> SlotPermit {
         loop {
             let granted = {
                 let mut queue = lock(&self.shared);
@@ -46,7 +47,7 @@ impl Slots {
                 }
                 let (sender, granted) = oneshot::channel();
                 queue.waited += 1;
-                let place = (rank, queue.waited);
+                let place = (priority, queue.waited);
                 queue.waiting.insert(place, sender);
                 granted
             };
@@ -86,13 +87,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_lowest_rank_is_served_first() {
+    async fn the_lowest_number_is_served_first() {
         let slots = Slots::new(1);
         let held = slots.acquire(7).await;
         let waiting: FuturesUnordered<_> = [2, 0, 1, 0, 2]
             .into_iter()
             .enumerate()
-            .map(|(nth, rank)| slots.acquire(rank).map(move |permit| ((rank, nth), permit)))
+            .map(|(nth, priority)| slots.acquire(priority).map(move |permit| ((priority, nth), permit)))
             .collect();
         let mut waiting = std::pin::pin!(waiting);
         assert!(waiting.next().now_or_never().is_none(), "all wait");

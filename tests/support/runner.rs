@@ -19,6 +19,6 @@ impl RunnerParts {
 
     pub(crate) fn runner<'a>(&'a self, store: &'a Store) -> TrialRunner<'a> {
         let Self { engine, slots, drain } = self;
-        TrialRunner { engine, store, slots, rank: 0, drain, watcher: Watcher::default() }
+        TrialRunner { engine, store, slots, priority: 0, drain, watcher: Watcher::default() }
     }
 }
