@@ -6,8 +6,8 @@ use tokio::sync::watch;
 
 use super::Shared;
 use super::quota::POLLED_EVERY;
-use super::upper::Most;
-use super::watchdog::WritableLayer;
+use super::watchdog::LayerPlace;
+use super::writable_layer::Most;
 
 /// What the steps of a build may write together. Not counted are the image that it begins with and
 /// what `COPY` and `ADD` write.
@@ -20,7 +20,7 @@ impl Shared {
         while written.values().sum::<u64>() <= MAX_BUILD_BYTES {
             tokio::time::sleep(POLLED_EVERY).await;
             let Some(name) = container.borrow().clone() else { continue };
-            let Some(WritableLayer::At(layer)) = self.writable_layer(&name).await else { continue };
+            let Some(LayerPlace::At(layer)) = self.writable_layer(&name).await else { continue };
             let most = Most { bytes: MAX_BUILD_BYTES, files: u64::MAX, paths: u64::MAX };
             // Walking folders blocks.
             let usage = tokio::task::spawn_blocking(move || layer.usage(&most)).await;

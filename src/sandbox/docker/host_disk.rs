@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::{ContainerId, Evidence, HostSize, Loss};
 
-use super::upper::Held;
 use super::watchdog::{self, FULL_FREE_BYTES, Watched};
+use super::writable_layer::Held;
 use super::{DockerEngine, Shared};
 
 /// Interval between two looks, each of one system call. A disk that is full for a shorter time can be missed.

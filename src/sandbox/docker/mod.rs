@@ -28,8 +28,8 @@ mod state;
 mod sweep;
 mod tcp;
 mod terminals;
-mod upper;
 mod watchdog;
+mod writable_layer;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::upper::BLOCK;
+use super::writable_layer::BLOCK;
 
 /// What the link of a descriptor of a socket begins with.
 const SOCKET: &str = "socket:";

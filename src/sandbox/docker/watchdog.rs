@@ -17,7 +17,7 @@ use crate::sandbox::{ContainerId, Evidence, Loss, Pauses};
 use super::in_flight::Look;
 use super::quota::POLLED_EVERY;
 use super::snapshot::VOLUME;
-use super::upper::{Held, MAX_FILES, MAX_PATHS, Most, Upper, Usage, level};
+use super::writable_layer::{Held, MAX_FILES, MAX_PATHS, Most, Usage, WritableLayer, level};
 use super::{DockerEngine, Shared, pools, terminals};
 
 /// Free space on the host below which a warning is logged. No container is killed for it: a container within its own limits
@@ -34,7 +34,7 @@ pub(super) struct Watched {
     pub(super) max_bytes: u64,
     pub(super) max_memory: u64,
     /// Its writable paths on this host; `None` until they have been requested.
-    upper: Option<WritableLayer>,
+    layer: Option<LayerPlace>,
     /// The last look at which it had no descriptors in flight, or the first one.
     settled: Option<Arc<Look>>,
     /// Why the watchdog killed it.
@@ -50,25 +50,26 @@ pub(super) struct Watched {
     pub(super) held_disk: bool,
 }
 
+/// Where a container's writable layer is.
 #[derive(Clone, Debug)]
-pub(super) enum WritableLayer {
-    At(Upper),
+pub(super) enum LayerPlace {
+    At(WritableLayer),
     /// Not readable here: a remote engine, another storage driver, or this process is not root.
     Elsewhere,
 }
 
-impl WritableLayer {
+impl LayerPlace {
     /// How much of a full disk the container holds. Walks folders, which blocks.
     pub(super) fn held(&self, max_bytes: u64) -> Held {
         match self {
-            Self::At(upper) => upper.held(max_bytes),
+            Self::At(layer) => layer.held(max_bytes),
             Self::Elsewhere => Held::Unknown,
         }
     }
 
     /// Whether what the container writes can be counted.
     fn is_counted(&self) -> bool {
-        matches!(self, Self::At(Upper { has_layer: true, .. }))
+        matches!(self, Self::At(WritableLayer { has_layer: true, .. }))
     }
 }
 
@@ -77,7 +78,7 @@ impl Watched {
         Self {
             max_bytes: u64::from(limits.storage_mb) * MIB,
             max_memory: u64::from(limits.memory_mb) * MIB,
-            upper: None,
+            layer: None,
             settled: None,
             killed: None,
             oom_times: Vec::new(),
@@ -89,7 +90,7 @@ impl Watched {
 
     /// The container is restarted: its former state no longer applies.
     pub(super) fn restarted(&mut self) {
-        (self.upper, self.settled, self.killed) = (None, None, None);
+        (self.layer, self.settled, self.killed) = (None, None, None);
         (self.host_disk_full, self.held_disk) = (None, false);
         self.oom_times.clear();
     }
@@ -112,7 +113,7 @@ async fn look(engine: &DockerEngine) {
     let new: Vec<ContainerId> = shared
         .live()
         .iter()
-        .filter(|(_, watched)| watched.upper.is_none())
+        .filter(|(_, watched)| watched.layer.is_none())
         .map(|(id, _)| id.clone())
         .collect();
     for id in new {
@@ -120,21 +121,21 @@ async fn look(engine: &DockerEngine) {
         let layer = shared
             .writable_layer(id.as_str())
             .await
-            .filter(|layer| !matches!(layer, WritableLayer::At(upper) if upper.pid == 0));
+            .filter(|layer| !matches!(layer, LayerPlace::At(layer) if layer.pid == 0));
         if layer.as_ref().is_some_and(|layer| !layer.is_counted()) {
             shared.warn_of_uncounted_layers();
         }
         if let Some(watched) = shared.live().get_mut(&id) {
-            watched.upper = layer;
+            watched.layer = layer;
         }
     }
     let watched: Vec<Watching> = shared
         .live()
         .iter()
-        .filter_map(|(id, watched)| match &watched.upper {
-            Some(WritableLayer::At(upper)) if watched.killed.is_none() => Some(Watching {
+        .filter_map(|(id, watched)| match &watched.layer {
+            Some(LayerPlace::At(layer)) if watched.killed.is_none() => Some(Watching {
                 id: id.clone(),
-                upper: upper.clone(),
+                layer: layer.clone(),
                 max_bytes: watched.max_bytes,
                 settled: watched.settled.clone(),
             }),
@@ -172,7 +173,7 @@ impl Shared {
         if let Err(error) = self.kill(name).await {
             tracing::debug!(container = name, %error, "cannot kill a container before its removal");
         }
-        if let Some(WritableLayer::At(Upper { folders, pid: 0, .. })) = self.writable_layer(name).await {
+        if let Some(LayerPlace::At(WritableLayer { folders, pid: 0, .. })) = self.writable_layer(name).await {
             // Walking folders blocks.
             let walk = tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| level(folder)));
             if let Err(error) = walk.await {
@@ -193,25 +194,25 @@ impl Shared {
     }
 
     /// Its writable paths, where they are readable here. `None` if it does not exist (yet), or the engine does not say.
-    pub(super) async fn writable_layer(&self, name: &str) -> Option<WritableLayer> {
+    pub(super) async fn writable_layer(&self, name: &str) -> Option<LayerPlace> {
         let inspected = self.docker.inspect_container(name, None).await.ok()?;
         let pid = inspected.state.and_then(|state| state.pid).unwrap_or_default();
         let layers = inspected.graph_driver.map(|driver| driver.data).unwrap_or_default();
         // Drivers other than overlay2 name no such folder; what the engine mounts is counted all the same.
-        let upper = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok());
-        let has_layer = upper.is_some();
+        let layer = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok());
+        let has_layer = layer.is_some();
         let volumes = inspected.mounts.into_iter().flatten();
         let volumes =
             volumes.filter(|mount| mount.typ.as_deref() == Some(VOLUME) && !terminals::is_ours(mount));
         let folders: Vec<_> =
-            upper.into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from)).collect();
+            layer.into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from)).collect();
         let files = [inspected.hostname_path, inspected.hosts_path, inspected.resolv_conf_path];
         let files = files.into_iter().flatten().filter(|path| !path.is_empty()).map(PathBuf::from);
         let files: Vec<_> = files.filter(|path| fs::symlink_metadata(path).is_ok()).collect();
         if folders.is_empty() && files.is_empty() {
-            return Some(WritableLayer::Elsewhere);
+            return Some(LayerPlace::Elsewhere);
         }
-        Some(WritableLayer::At(Upper { folders, has_layer, files, pid }))
+        Some(LayerPlace::At(WritableLayer { folders, has_layer, files, pid }))
     }
 }
 
@@ -219,7 +220,7 @@ impl Shared {
 #[derive(Debug)]
 struct Watching {
     id: ContainerId,
-    upper: Upper,
+    layer: WritableLayer,
     max_bytes: u64,
     settled: Option<Arc<Look>>,
 }
@@ -241,11 +242,11 @@ enum Disk {
 }
 
 fn see(watched: &[Watching], disk: Disk) -> Seen {
-    let free = watched.first().and_then(|first| host_free_bytes(&first.upper));
+    let free = watched.first().and_then(|first| host_free_bytes(&first.layer));
     if let Some(free) = free.filter(|free| *free < LOW_FREE_BYTES) {
         tracing::warn!(free_mib = free / MIB, "the disk of the host is nearly full");
     }
-    let usage = |watching: &Watching| watching.upper.usage(&Most::of_bytes(watching.max_bytes));
+    let usage = |watching: &Watching| watching.layer.usage(&Most::of_bytes(watching.max_bytes));
     let usages: Vec<Usage> = watched.iter().map(usage).collect();
     let used: HashMap<_, _> =
         watched.iter().zip(&usages).map(|(watching, usage)| (watching.id.clone(), usage.bytes)).collect();
@@ -300,14 +301,14 @@ fn excess(used: &Usage, max_bytes: u64) -> Option<String> {
 /// Which disk is full after an ENOSPC in the container. The container's own limit is checked first: a
 /// container may fill a small disk between two checks of the watchdog.
 pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> {
-    let WritableLayer::At(upper) = shared.writable_layer(id.as_str()).await? else { return None };
+    let LayerPlace::At(layer) = shared.writable_layer(id.as_str()).await? else { return None };
     let (max_bytes, held_disk) =
         shared.live().get(id).map(|watched| (watched.max_bytes, watched.held_disk))?;
     let look = tokio::task::spawn_blocking(move || {
-        let free = host_free_bytes(&upper).filter(|free| *free < FULL_FREE_BYTES);
-        let excess = excess(&upper.usage(&Most::of_bytes(max_bytes)), max_bytes);
+        let free = host_free_bytes(&layer).filter(|free| *free < FULL_FREE_BYTES);
+        let excess = excess(&layer.usage(&Most::of_bytes(max_bytes)), max_bytes);
         let held = match (&excess, free) {
-            (None, Some(_)) if !held_disk => upper.held(max_bytes),
+            (None, Some(_)) if !held_disk => layer.held(max_bytes),
             // It has filled the disk, may have done so earlier, or there is no full disk.
             (Some(_) | None, Some(_) | None) => Held::Much,
         };
@@ -329,9 +330,9 @@ fn full_disk(own_excess: Option<String>, free: Option<u64>, held: Held) -> Optio
 }
 
 /// Free space of the engine's storage. Under a quota, a container's own layer reports what is left of the quota.
-fn host_free_bytes(upper: &Upper) -> Option<u64> {
+fn host_free_bytes(layer: &WritableLayer) -> Option<u64> {
     // STORAGE/ID/diff
-    free_bytes(upper.folders.first()?.ancestors().nth(2)?)
+    free_bytes(layer.folders.first()?.ancestors().nth(2)?)
 }
 
 pub(super) fn free_bytes(path: &Path) -> Option<u64> {
@@ -367,8 +368,8 @@ mod tests {
             let path = folder.path().join(name);
             fs::create_dir_all(path.join("deep")).unwrap();
             fs::write(path.join("deep/file"), vec![1; bytes]).unwrap();
-            let upper = Upper { folders: vec![path], has_layer: true, files: Vec::new(), pid: 0 };
-            Watching { id: ContainerId(name.to_owned()), upper, max_bytes, settled: None }
+            let layer = WritableLayer { folders: vec![path], has_layer: true, files: Vec::new(), pid: 0 };
+            Watching { id: ContainerId(name.to_owned()), layer, max_bytes, settled: None }
         };
         let watched = [
             container("small", 10, MIB),
@@ -387,12 +388,12 @@ mod tests {
     fn files_in_flight_count_as_the_space_that_the_disk_has_lost() {
         const MOST: u64 = 100 * MIB;
         let look = |free: Option<u64>| Look { free: free.map(|mib| mib * MIB), used: HashMap::new() };
-        let upper = Upper { folders: Vec::new(), has_layer: true, files: Vec::new(), pid: 0 };
+        let layer = WritableLayer { folders: Vec::new(), has_layer: true, files: Vec::new(), pid: 0 };
         let check = |settled: Option<Look>, in_flight: u64, now: Option<u64>, expect: Option<&str>| {
             let name = format!("{settled:?} {in_flight} {now:?}");
             let settled = settled.map(Arc::new);
-            let (id, upper) = (ContainerId("x".to_owned()), upper.clone());
-            let watching = Watching { id, upper, max_bytes: MOST, settled };
+            let (id, layer) = (ContainerId("x".to_owned()), layer.clone());
+            let watching = Watching { id, layer, max_bytes: MOST, settled };
             let open = OpenFiles { in_flight, ..OpenFiles::default() };
             let usage = Usage { bytes: 40 * MIB, open, ..Usage::default() };
             assert_eq!(watching.hidden_excess(&usage, &look(now)).as_deref(), expect, "{name}");

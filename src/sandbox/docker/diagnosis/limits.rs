@@ -8,7 +8,7 @@ use super::super::pools::POOLS;
 use super::super::quota::POLLED_EVERY;
 use super::super::tcp::PART;
 use super::super::terminals::are_limited;
-use super::super::upper::{MAX_FILES, MAX_PATHS};
+use super::super::writable_layer::{MAX_FILES, MAX_PATHS};
 use crate::guest::MAX_TERMINALS;
 use crate::sandbox::diagnosis::{By, Limit};
 

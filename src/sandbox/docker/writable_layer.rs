@@ -26,12 +26,12 @@ pub(super) const MAX_PATHS: u64 = 32 << 20;
 /// Name prefix of folders that [`level`] has moved.
 const MOVED: &str = ".termsmith-moved-";
 
-/// The host paths that a container writes to.
+/// The paths on this host where a container's writes arrive, e.g. `/var/lib/docker/overlay2/ID/diff`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Upper {
-    /// Its writable layer and its volumes.
+pub(super) struct WritableLayer {
+    /// Overlayfs's upper directory, if it can be read, and then the container's volumes.
     pub(super) folders: Vec<PathBuf>,
-    /// The layer is the first of these. Otherwise most of what the container writes is not counted.
+    /// Whether the first folder is the upper directory. Without it most writes are not counted.
     pub(super) has_layer: bool,
     /// The files that the engine mounts over `/etc/hostname` and the like: they lie outside its layer, and it can write to them.
     pub(super) files: Vec<PathBuf>,
@@ -88,7 +88,7 @@ pub(super) enum Held {
     Unknown,
 }
 
-impl Upper {
+impl WritableLayer {
     /// How much of a full disk a container with this limit holds.
     pub(super) fn held(&self, max_bytes: u64) -> Held {
         let most = Most::of_bytes(max_bytes / 2);
@@ -231,8 +231,8 @@ mod tests {
         folder
     }
 
-    fn upper(folder: &Path) -> Upper {
-        Upper { folders: vec![folder.to_owned()], has_layer: true, files: Vec::new(), pid: 0 }
+    fn layer(folder: &Path) -> WritableLayer {
+        WritableLayer { folders: vec![folder.to_owned()], has_layer: true, files: Vec::new(), pid: 0 }
     }
 
     #[test]
@@ -240,10 +240,10 @@ mod tests {
         let check = |name: &str, depth: usize, too_deep: bool| {
             let folder = tempfile::tempdir().unwrap();
             let lowest = nest(folder.path(), name, depth);
-            let upper = upper(folder.path());
-            assert_eq!(upper.usage(&Most::of_bytes(u64::MAX)).too_deep, too_deep, "{} {depth}", name.len());
+            let layer = layer(folder.path());
+            assert_eq!(layer.usage(&Most::of_bytes(u64::MAX)).too_deep, too_deep, "{} {depth}", name.len());
             level(folder.path());
-            let levelled = upper.usage(&Most::of_bytes(u64::MAX));
+            let levelled = layer.usage(&Most::of_bytes(u64::MAX));
             assert_eq!((levelled.files, levelled.too_deep), (depth as u64, false), "{} {depth}", name.len());
             drop(lowest);
         };
@@ -260,7 +260,7 @@ mod tests {
     fn links_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/usr", folder.path().join("link")).unwrap();
-        assert_eq!(upper(folder.path()).usage(&Most::of_bytes(u64::MAX)).files, 1);
+        assert_eq!(layer(folder.path()).usage(&Most::of_bytes(u64::MAX)).files, 1);
     }
 
     /// Bytes on the disk of a file of a megabyte, however it is laid out there.
@@ -275,12 +275,12 @@ mod tests {
         for name in ["second", "sub/third"] {
             fs::hard_link(at("file"), at(name)).unwrap();
         }
-        let upper = upper(folder.path());
-        let used = upper.usage(&Most::of_bytes(u64::MAX));
+        let layer = layer(folder.path());
+        let used = layer.usage(&Most::of_bytes(u64::MAX));
         assert!(FILE.contains(&used.bytes), "{used:?}");
         assert_eq!(used.files, 4);
         fs::write(at("other"), vec![1; 1_000_000]).unwrap();
-        let more = upper.usage(&Most::of_bytes(u64::MAX));
+        let more = layer.usage(&Most::of_bytes(u64::MAX));
         assert!(FILE.contains(&(more.bytes - used.bytes)), "{used:?} {more:?}");
     }
 
@@ -288,17 +288,21 @@ mod tests {
     fn a_container_holds_little_of_a_disk_only_if_all_of_it_can_be_counted() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), vec![1; 1_000_000]).unwrap();
-        let all = upper(folder.path());
-        let check = |upper: &Upper, max_bytes: u64, expect: Held| {
-            assert_eq!(upper.held(max_bytes), expect, "{max_bytes} {upper:?}");
+        let all = layer(folder.path());
+        let check = |layer: &WritableLayer, max_bytes: u64, expect: Held| {
+            assert_eq!(layer.held(max_bytes), expect, "{max_bytes} {layer:?}");
         };
         check(&all, 3_000_000, Held::Little);
         check(&all, 1_500_000, Held::Much);
         // Only what the engine mounts can be read: not root, or another storage driver.
-        let some = Upper { has_layer: false, ..all.clone() };
+        let some = WritableLayer { has_layer: false, ..all.clone() };
         check(&some, 3_000_000, Held::Unknown);
         check(&some, 1_500_000, Held::Much);
-        check(&Upper { folders: Vec::new(), has_layer: false, ..all.clone() }, 3_000_000, Held::Unknown);
+        check(
+            &WritableLayer { folders: Vec::new(), has_layer: false, ..all.clone() },
+            3_000_000,
+            Held::Unknown,
+        );
         // The watchdog is about to kill it.
         drop(nest(folder.path(), "d", MAX_DEPTH + 1));
         check(&all, 3_000_000, Held::Much);
