@@ -7,7 +7,7 @@ use crate::model::{Assume, Blame, End, Judging, Outcome, Verdict};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox, SandboxError};
 use crate::verify::{
     Act, Blamed, Condition, Control, Judged, JudgedSteps, Keep, MissingRunner, NoVerdict, SANDBOX_LOST,
-    SlotPermit, Target, TrialContext, TrialError, TrialRunner, VerifierLog, is_contended_beside, prepared,
+    SlotPermit, Target, TrialContext, TrialError, TrialRunner, VerifierLog, is_host_busy_beside, prepared,
     ready, settled,
 };
 
@@ -80,7 +80,7 @@ impl Evaluation<'_> {
                     let ended = solve(step, sandbox, env, assume).await?;
                     let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
                     let is_excuse = async {
-                        is_contended_beside(engine, sandbox).await && !excused.swap(true, Ordering::Relaxed)
+                        is_host_busy_beside(engine, sandbox).await && !excused.swap(true, Ordering::Relaxed)
                     };
                     Ok::<_, RolloutError>(of_divergence(ended, assume, is_excuse).await?)
                 };
@@ -282,10 +282,10 @@ fn may_be_of_state(error: &NoVerdict) -> bool {
 async fn of_divergence(
     ended: Ended,
     assume: Assume,
-    contended: impl Future<Output = bool>,
+    host_busy: impl Future<Output = bool>,
 ) -> Result<Ended, NoVerdict> {
     match (ended.end, assume) {
-        (End::ResumeDiverged, Assume::SolverAtFault) if ended.limit_differs && contended.await => {
+        (End::ResumeDiverged, Assume::SolverAtFault) if ended.limit_differs && host_busy.await => {
             Err(NoVerdict::OutOfTime { cause: ended.cause })
         }
         (End::ResumeDiverged, Assume::SolverAtFault) => Ok(Ended { end: End::SandboxLost, ..ended }),
@@ -379,11 +379,11 @@ mod tests {
 
     #[test]
     fn turns_with_other_effects_are_the_solvers_fault_unless_a_busy_host_explains_them() {
-        let check = |end: End, limit_differs: bool, assume: Assume, contended: bool, expect: Option<End>| {
+        let check = |end: End, limit_differs: bool, assume: Assume, host_busy: bool, expect: Option<End>| {
             let ended = Ended { limit_differs, ..Ended::because(end, "turn 2".to_owned()) };
-            let found = of_divergence(ended, assume, std::future::ready(contended));
+            let found = of_divergence(ended, assume, std::future::ready(host_busy));
             let found = found.now_or_never().unwrap().ok().map(|ended| ended.end);
-            assert_eq!(found, expect, "{end:?} {limit_differs} {assume:?} {contended}");
+            assert_eq!(found, expect, "{end:?} {limit_differs} {assume:?} {host_busy}");
         };
         let solver = Assume::SolverAtFault;
         check(End::ResumeDiverged, true, solver, false, Some(End::SandboxLost));

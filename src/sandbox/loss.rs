@@ -39,7 +39,7 @@ pub enum Evidence {
     /// The file system of the host is full, or so nearly full that writes fail.
     HostDiskFull,
     /// The guest is silent, the host has no processor time left for it, and no other process of the container is runnable.
-    HostStarved,
+    HostBusy,
     /// The container is or was paused, or termsmith was stopped. No process inside can do that.
     Paused,
     /// The container still runs, but the attached stream ended or failed.
@@ -62,7 +62,7 @@ impl Evidence {
             | Self::Removed
             | Self::HostDiskFull
             | Self::HostLimit
-            | Self::HostStarved
+            | Self::HostBusy
             | Self::Paused
             | Self::StreamBroken
             | Self::Protocol => Some(Blame::Infra),
@@ -81,7 +81,7 @@ impl Evidence {
             Self::KilledFromOutside => "killed from outside the container",
             Self::Removed => "the container was removed from outside",
             Self::HostDiskFull => "the disk of the host is full",
-            Self::HostStarved => "the host has no free processor time",
+            Self::HostBusy => "the host has no free processor time",
             Self::Paused => "the container was paused from outside, or termsmith was stopped",
             Self::StreamBroken => "the stream to the guest broke while the container runs",
             Self::Protocol => "the guest broke the protocol",

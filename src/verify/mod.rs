@@ -12,11 +12,11 @@
 mod act;
 mod clean_room;
 mod condition;
-mod contention;
 mod entries;
 mod entrypoint;
 mod foreign;
 mod hashed_task;
+mod host_busy;
 mod in_place;
 mod json_meaning;
 mod missing_runner;
@@ -40,9 +40,9 @@ mod watcher;
 
 pub use act::{Act, ActContext, NOT_APPLICABLE, NamedScript, Used};
 pub use condition::{CLOCK_LIBRARIES, Condition, KnownState, clock_can_move, clock_moves};
-pub use contention::{is_contended_beside, with_lost_time};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use hashed_task::{HashedTask, solver_container};
+pub use host_busy::{is_host_busy_beside, with_lost_time};
 pub use missing_runner::MissingRunner;
 pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
 pub use outline::{Outline, StateHashes, Trace, well_formed};

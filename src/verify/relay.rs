@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use super::contention::{Observed, PATIENCE, Place};
+use super::host_busy::{Observed, PATIENCE, Place};
 use crate::model::{Assume, Blame};
 use crate::sandbox::{Engine, Process, ProcessOutcome, ProcessResult, RelayCall, Sandbox, SandboxError};
 

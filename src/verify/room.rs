@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
-use super::contention::{Observed, PATIENCE, watched};
+use super::host_busy::{Observed, PATIENCE, watched};
 use super::no_verdict::{NoVerdict, Phase, despite_load};
 use super::own_place::own_places;
 use super::pauses::Pauses;
@@ -32,7 +32,7 @@ const MAX_LOG: usize = 64 << 10;
 const SHUFFLE_SEED: &str = "1";
 
 /// Why tests have no verdict if a program met its limit.
-const STARVED: &str = "the subject's programs were kept from running";
+const HOST_BUSY: &str = "the host was too busy to run the solver's programs";
 /// The cause of a verdict on tests that met the limit for all of them.
 pub(super) const OUT_OF_TIME: &str = "verification timed out";
 
@@ -127,13 +127,15 @@ impl Room<'_> {
             ran => ran,
         };
         let ran = match ran {
-            Ok(verdict) if verdict.checks.is_empty() && looks.contended() => {
+            Ok(verdict) if verdict.checks.is_empty() && looks.host_busy() => {
                 despite_load(verdict, assume, OUT_OF_TIME)
             }
             ran => ran,
         };
         let ran = match ran {
-            Ok(verdict) if observed.starved && !verdict.passed() => despite_load(verdict, assume, STARVED),
+            Ok(verdict) if observed.host_busy && !verdict.passed() => {
+                despite_load(verdict, assume, HOST_BUSY)
+            }
             ran => ran,
         };
         let ran = match ran {

@@ -10,9 +10,9 @@ use tracing::Instrument as _;
 
 use super::act::Act;
 use super::condition::Condition;
-use super::contention::is_contended;
 use super::foreign::Unsupported;
 use super::hashed_task::HashedTask;
+use super::host_busy::is_host_busy;
 use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
 use super::slots::{SlotPermit, Slots};
 use super::target::Target;
@@ -312,7 +312,7 @@ pub(super) async fn built(
             Ok(image) => return Ok(Ok(image)),
             Err(ImageError::Build { log }) => return Ok(Err(log)),
             Err(ImageError::Engine(error)) => return Err(error),
-            Err(slow @ ImageError::TimedOut { .. }) if is_contended(engine) => {
+            Err(slow @ ImageError::TimedOut { .. }) if is_host_busy(engine) => {
                 return Err(build_failure(slow.to_string()));
             }
             Err(slow @ ImageError::TimedOut { .. }) => {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::act::end_of;
 use super::condition::Condition;
-use super::contention::watched;
 use super::foreign::{ForeignStep, Mode};
+use super::host_busy::watched;
 use super::in_place::StepContext;
 use super::missing_runner::{MissingRunner, missing_runner};
 use super::no_verdict::{NoVerdict, Phase};
@@ -52,7 +52,7 @@ struct Reported {
     checks: Vec<CheckResult>,
     output: String,
     /// The tests ran out of time on a host that was busy with other work.
-    starved: bool,
+    host_busy: bool,
     /// Processor time of their container while they ran, as far as the kernel counts it.
     processor_seconds: f64,
 }
@@ -96,7 +96,7 @@ impl StepContext<'_> {
                 (reported, next)
             }
         };
-        if reported.starved {
+        if reported.host_busy {
             return Err(NoVerdict::OutOfTime { cause: OUT_OF_TIME.to_owned() });
         }
         let reward = reported.rewards.as_ref().ok().and_then(paid);
@@ -235,8 +235,8 @@ impl StepContext<'_> {
         if done.outcome == ProcessOutcome::TimedOut {
             pauses.check()?;
             let output = format!("{output}\nthe tests ran out of time\n");
-            let (rewards, starved) = (Err(RewardError::Missing), looks.contended());
-            return Ok(Reported { rewards, checks: Vec::new(), output, starved, processor_seconds });
+            let (rewards, host_busy) = (Err(RewardError::Missing), looks.host_busy());
+            return Ok(Reported { rewards, checks: Vec::new(), output, host_busy, processor_seconds });
         }
         let json = file(sandbox, REWARD_JSON, MAX_REWARD).await?;
         let text = file(sandbox, REWARD_TEXT, MAX_REWARD).await?;
@@ -248,7 +248,7 @@ impl StepContext<'_> {
         if checks.is_empty() {
             checks = find_report(&printed).map(|(_, found)| found).unwrap_or_default();
         }
-        Ok(Reported { rewards, checks, output, starved: false, processor_seconds })
+        Ok(Reported { rewards, checks, output, host_busy: false, processor_seconds })
     }
 
     /// A command of the harness itself, outside the solver's shell.
@@ -386,7 +386,7 @@ mod tests {
                 rewards: Ok(BTreeMap::from([("reward".to_owned(), reward)])),
                 checks: checks.collect(),
                 output: String::new(),
-                starved: false,
+                host_busy: false,
                 processor_seconds: 0.0,
             };
             let (missing, mut log) = (MissingRunner::AsksControl, VerifierLog::default());
@@ -416,7 +416,7 @@ mod tests {
                 rewards: Ok(BTreeMap::from([("reward".to_owned(), reward)])),
                 checks: Vec::new(),
                 output: output.to_owned(),
-                starved: false,
+                host_busy: false,
                 processor_seconds: 0.0,
             };
             let found = verdict(task().step(0), &reported, missing, &mut VerifierLog::default());

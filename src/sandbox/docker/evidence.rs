@@ -62,8 +62,8 @@ impl DockerEngine {
             match closed.symptom {
                 Symptom::StreamEnded | Symptom::ClosedByUs => Evidence::StreamBroken,
                 Symptom::Protocol => Evidence::Protocol,
-                Symptom::Silent if self.host_starves(id, state.pid.unwrap_or_default()).await => {
-                    Evidence::HostStarved
+                Symptom::Silent if self.host_is_busy(id, state.pid.unwrap_or_default()).await => {
+                    Evidence::HostBusy
                 }
                 Symptom::Silent => Evidence::Silent,
             }
@@ -103,7 +103,7 @@ impl DockerEngine {
     }
 
     /// Whether the host has no processor time left for a container that needs almost none.
-    async fn host_starves(&self, id: &ContainerId, guest: i64) -> bool {
+    async fn host_is_busy(&self, id: &ContainerId, guest: i64) -> bool {
         // The load of a remote host is unknown here.
         if !self.shared.is_on_this_host() {
             return false;
@@ -120,7 +120,7 @@ impl DockerEngine {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let Some(after) = processor_time() else { return false };
-        is_starved(before, after, guest, &looks)
+        is_host_busy(before, after, guest, &looks)
     }
 }
 
@@ -177,7 +177,7 @@ fn parse_processor_time(stat: &str) -> Option<ProcessorTime> {
 /// Whether the host was busy all the time, while in the container only the guest was runnable, with the priority that the engine
 /// gave it. Each sample is a table of `pid`, `stat`, `ni` and `cls` of all threads. Root in a container may lower the guest's priority and then use up
 /// all the container's processor time: the host is not overloaded in that case.
-fn is_starved(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: &[Vec<Vec<String>>]) -> bool {
+fn is_host_busy(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: &[Vec<Vec<String>>]) -> bool {
     let total = after.total.saturating_sub(before.total);
     let busy = after.busy.saturating_sub(before.busy);
     let saturated = total > 0 && busy as f64 >= SATURATED * total as f64;
@@ -233,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn only_an_idle_container_counts_as_starved_by_the_host() {
+    fn only_an_idle_container_shows_that_the_host_is_busy() {
         let time = |busy, total| ProcessorTime { busy, total };
         let check = |busy: u64, looks: &[&[[&str; 4]]], expect: bool| {
             let rows = |look: &&[[&str; 4]]| look.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
             let owned: Vec<Vec<Vec<String>>> = looks.iter().map(rows).collect();
             assert_eq!(
-                is_starved(time(1000, 5000), time(1000 + busy, 5100), 7, &owned),
+                is_host_busy(time(1000, 5000), time(1000 + busy, 5100), 7, &owned),
                 expect,
                 "{busy} {looks:?}"
             );

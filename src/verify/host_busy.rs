@@ -15,9 +15,9 @@ pub(super) const PATIENCE: u32 = 5;
 
 /// Time before the first look at a program that runs, and between two looks: most have ended by then.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Mean number of other runnable threads per processor from which on a time limit means nothing. Four trials at once on two
-/// processors stay below it.
-const CONTENDED: f64 = 4.0;
+/// Mean number of other runnable threads per processor from which on the host is busy, and a time
+/// limit proves nothing. Four trials at once on two processors stay below it.
+const BUSY: f64 = 4.0;
 /// Mean number of runnable threads below which a container sleeps, and other work keeps nothing
 /// from running.
 const RUNNABLE: f64 = 0.5;
@@ -30,8 +30,8 @@ const SERVED: f64 = 0.5;
 /// What was seen of the programs of a subject.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
-    /// A program met its time limit while it was kept from running.
-    pub(super) starved: bool,
+    /// A program met its time limit, and a busy host had kept it from running.
+    pub(super) host_busy: bool,
     /// The time of programs that met their limits.
     lost: Duration,
 }
@@ -62,9 +62,10 @@ struct Call {
 }
 
 impl Looks {
-    /// Whether the host was so busy with other work, all the time, that even the limit for all tests together means nothing.
-    pub(super) fn contended(&self) -> bool {
-        mean(&self.0).is_some_and(|others| others >= CONTENDED)
+    /// Whether the host was so busy with other work that even the limit for all tests together
+    /// proves nothing.
+    pub(super) fn host_busy(&self) -> bool {
+        mean(&self.0).is_some_and(|others| others >= BUSY)
     }
 }
 
@@ -106,7 +107,7 @@ async fn watched_every<T>(
 /// each count.
 async fn others_beside(load: HostLoad, own: &[&Sandbox]) -> Option<f64> {
     let most = others(load, 0);
-    if most < CONTENDED {
+    if most < BUSY {
         return Some(most);
     }
     let mut threads = 0;
@@ -141,7 +142,7 @@ impl Observed {
                 tokio::time::sleep(if left.is_zero() { LOOK_EVERY } else { left.min(LOOK_EVERY) }).await;
                 watch.look(place).await;
                 let elapsed = started.elapsed();
-                if elapsed >= limit && (elapsed >= limit * PATIENCE || !watch.starved(place).await) {
+                if elapsed >= limit && (elapsed >= limit * PATIENCE || !watch.host_busy(place).await) {
                     return;
                 }
             }
@@ -152,7 +153,7 @@ impl Observed {
         };
         if ended.as_ref().is_none_or(met_a_limit) {
             self.lost += started.elapsed();
-            self.starved |= watch.starved(place).await;
+            self.host_busy |= watch.host_busy(place).await;
         }
         ended
     }
@@ -179,32 +180,34 @@ impl Watch {
         }
     }
 
-    async fn starved(&self, place: Place<'_>) -> bool {
+    /// Whether a busy host kept the program from running.
+    async fn host_busy(&self, place: Place<'_>) -> bool {
         let Some((since, before)) = self.began else { return false };
         let (Some(others), Some(own)) = (mean(&self.others), mean(&self.own)) else { return false };
         let Some(after) = place.programs.processor_time().await else { return false };
         let used = after.saturating_sub(before);
-        Call { others, own, used, elapsed: since.elapsed() }.starved(place.cpus)
+        Call { others, own, used, elapsed: since.elapsed() }.host_busy(place.cpus)
     }
 }
 
 impl Call {
-    fn starved(self, cpus: f64) -> bool {
+    /// Whether the program wanted a processor, and the host's other work got it.
+    fn host_busy(self, cpus: f64) -> bool {
         let share = self.used.as_secs_f64() / self.elapsed.as_secs_f64().max(f64::EPSILON);
-        self.others >= CONTENDED && self.own >= RUNNABLE && share < SERVED * cpus.min(1.0)
+        self.others >= BUSY && self.own >= RUNNABLE && share < SERVED * cpus.min(1.0)
     }
 }
 
 /// Whether the host has much other work now.
-pub(super) fn is_contended(engine: &Engine) -> bool {
-    engine.host_load().is_some_and(|load| others(load, 0) >= CONTENDED)
+pub(super) fn is_host_busy(engine: &Engine) -> bool {
+    engine.host_load().is_some_and(|load| others(load, 0) >= BUSY)
 }
 
 /// Whether the host has much work now beside the container of `own`. A solver that starts many
 /// threads does not make its own host look busy.
-pub async fn is_contended_beside(engine: &Engine, own: &Sandbox) -> bool {
+pub async fn is_host_busy_beside(engine: &Engine, own: &Sandbox) -> bool {
     let Some(load) = engine.host_load() else { return false };
-    others_beside(load, &[own]).await.is_some_and(|others| others >= CONTENDED)
+    others_beside(load, &[own]).await.is_some_and(|others| others >= BUSY)
 }
 
 /// Runs `run`, which works in the container of `own`. On a busy host only a fifth of the time
@@ -219,7 +222,7 @@ pub async fn with_lost_time<T>(
         loop {
             let since = own.clock().elapsed();
             tokio::time::sleep(LOOK_EVERY).await;
-            if is_contended_beside(engine, own).await {
+            if is_host_busy_beside(engine, own).await {
                 lose(own.clock().elapsed().saturating_sub(since) * (PATIENCE - 1) / PATIENCE);
             }
         }
@@ -254,7 +257,7 @@ mod tests {
                 used: Duration::from_secs_f64(used),
                 elapsed: Duration::from_secs_f64(elapsed),
             };
-            assert_eq!(call.starved(cpus), expect, "{call:?}, {cpus} cpus");
+            assert_eq!(call.host_busy(cpus), expect, "{call:?}, {cpus} cpus");
         };
         check(12.0, 1.0, 1.0, 20.0, 1.0, true);
         // It slept.
@@ -300,7 +303,7 @@ mod tests {
                 }
             };
             let ((), looks) = runtime.block_on(watched_every(pause, load, &[], run));
-            assert_eq!(looks.contended(), expect, "{runnable:?}: {looks:?}");
+            assert_eq!(looks.host_busy(), expect, "{runnable:?}: {looks:?}");
         };
         check(Some(20), true);
         check(Some(7), false);
