@@ -162,8 +162,8 @@ impl Mentor<'_> {
         let left_after = left.saturating_sub(1);
         let exhausted = left == 0;
         let refused = code && !exhausted;
-        let told = context! { answer, refused, exhausted, left => left_after };
-        Ok((self.texts.set.render("mentor-answer.md.j2", told)?, call))
+        let values = context! { answer, refused, exhausted, left => left_after };
+        Ok((self.texts.set.render("mentor-answer.md.j2", values)?, call))
     }
 
     async fn ask(

@@ -241,8 +241,8 @@ impl Summariser<'_> {
             SummaryTexts::Terminus(texts) => texts.short_summary(self.instruction, screen),
             SummaryTexts::Plain(texts) => {
                 let LastStep { message, shown } = &last;
-                let told = context! { instruction => self.instruction, notes, message, last => shown };
-                texts.0.render("short.md.j2", told)?
+                let values = context! { instruction => self.instruction, notes, message, last => shown };
+                texts.0.render("short.md.j2", values)?
             }
         };
         let request = ChatRequest::of(vec![ChatMessage::user(prompt.clone())]);
@@ -383,8 +383,8 @@ fn plain_handoff(
 ) -> Result<String, PromptsError> {
     let LastStep { message, shown } = last;
     let whole = by == Notes::Whole;
-    let told = context! { prompt => &conversation.opening.prompt, notes, whole, message, last => shown };
-    texts.0.render("handoff.md.j2", told)
+    let values = context! { prompt => &conversation.opening.prompt, notes, whole, message, last => shown };
+    texts.0.render("handoff.md.j2", values)
 }
 
 /// Whether a verifier or a mentor answered a turn, and not the terminal.

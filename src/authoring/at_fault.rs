@@ -28,15 +28,15 @@ impl Rejection<'_> {
     /// passed an earlier version. Those of this certificate are added.
     pub(super) fn found(&self, survivors: &mut BTreeSet<String>) -> Option<Found> {
         let reasons = self.certificate.reasons.iter();
-        let told: Vec<_> = reasons
+        let feedback: Vec<_> = reasons
             .map(|reason| {
                 let (stage, hint) = self.at_fault(reason, survivors);
                 (stage, format!("{}{hint}", reason.message))
             })
             .collect();
-        let (first, _) = told.iter().min_by_key(|(stage, _)| place(*stage))?;
+        let (first, _) = feedback.iter().min_by_key(|(stage, _)| place(*stage))?;
         let (first, of_first) = (*first, place(*first));
-        let problems = told.into_iter().filter(|(stage, _)| place(*stage) == of_first);
+        let problems = feedback.into_iter().filter(|(stage, _)| place(*stage) == of_first);
         Found::of(first, problems.map(|(_, problem)| problem).collect())
     }
 

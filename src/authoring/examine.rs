@@ -77,7 +77,7 @@ pub(super) fn ended(exit: Option<ShellOutcome>) -> String {
 }
 
 /// `problems`, with the reason why this stage must mend them.
-pub(super) fn told(mut problems: Vec<String>, reason: &str) -> Vec<String> {
+pub(super) fn with_reason(mut problems: Vec<String>, reason: &str) -> Vec<String> {
     problems.push(format!("A judge who saw the instruction, the checks and these messages says: {reason}"));
     problems
 }

@@ -73,11 +73,11 @@ async fn read(
     pack.timeout = PACKING;
     let packed = sandbox.spawn(&pack).await.map_err(lost)?;
     if packed.outcome != ProcessOutcome::Exited(0) {
-        let told = String::from_utf8_lossy(&packed.stderr);
+        let printed = String::from_utf8_lossy(&packed.stderr);
         return Ok(Err(format!(
             "the files below /app cannot be read ({:?}): {}",
             packed.outcome,
-            told.trim()
+            printed.trim()
         )));
     }
     let most = MAX_BYTES + MAX_FILES * 2 * HEADER;

@@ -144,12 +144,12 @@ impl StageConversation {
     ) -> Result<(), StageError> {
         let executed = evidence == Evidence::Executed;
         let texts = asking.texts.of(self.stage)?;
-        let mut told: Vec<_> = problems.iter().take(MAX_PROBLEMS).cloned().collect();
+        let mut feedback: Vec<_> = problems.iter().take(MAX_PROBLEMS).cloned().collect();
         if let more @ 1.. = problems.len().saturating_sub(MAX_PROBLEMS) {
-            told.push(format!("and {more} more of this kind"));
+            feedback.push(format!("and {more} more of this kind"));
         }
         self.messages.push(ChatMessage::user(
-            texts.render(FEEDBACK, context! { problems => told, executed, taken => self.taken })?,
+            texts.render(FEEDBACK, context! { problems => feedback, executed, taken => self.taken })?,
         ));
         Ok(())
     }

@@ -69,7 +69,7 @@ pub(super) struct Wrong {
     pub(super) identity: String,
     /// The text about it for the author of the checks, e.g. the words that it violates. It contains
     /// no line of the reference.
-    pub(super) told: String,
+    pub(super) feedback: String,
 }
 
 impl Working {

@@ -47,9 +47,8 @@ impl Secrets {
 
     /// The files among `files` that hold a secret.
     fn held<'a>(&'a self, files: &'a [LayerFile]) -> Vec<Held<'a>> {
-        let told =
-            files.iter().filter(|file| !file.path.trim_start_matches(['.', '/']).starts_with(SKELETON));
-        told.filter_map(|file| {
+        let own = files.iter().filter(|file| !file.path.trim_start_matches(['.', '/']).starts_with(SKELETON));
+        own.filter_map(|file| {
             let secret = self.found.get(blake3::hash(&file.bytes).to_hex().as_str())?;
             Some(Held { path: &file.path, secret })
         })

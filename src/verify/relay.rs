@@ -115,8 +115,8 @@ async fn ending_storms<T>(subject: &Sandbox) -> T {
 /// Whether a program, or one that it started for the tests, met its time limit.
 fn met_a_limit(ran: &Result<ProcessResult, SandboxError>) -> bool {
     let Ok(done) = ran else { return false };
-    let told = || done.stderr.split(|byte| *byte == b'\n').any(|line| line == MET_LIMIT);
-    matches!(done.outcome, ProcessOutcome::TimedOut | ProcessOutcome::Exited(TIMED_OUT)) || told()
+    let said_so = || done.stderr.split(|byte| *byte == b'\n').any(|line| line == MET_LIMIT);
+    matches!(done.outcome, ProcessOutcome::TimedOut | ProcessOutcome::Exited(TIMED_OUT)) || said_so()
 }
 
 /// Why a call failed.

@@ -346,8 +346,8 @@ fn verdict(
         checks.extend(others.iter().map(|check| CheckResult { id: named(&check.id), passed: check.passed }));
     }
     if !is_full {
-        let told: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
-        log.messages.insert(named(&CheckId::reward()), told.join(", "));
+        let listed: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
+        log.messages.insert(named(&CheckId::reward()), listed.join(", "));
     }
     let outcome = if is_full { Outcome::Pass } else { Outcome::Fail };
     Ok(Verdict { outcome, cause: String::new(), checks })

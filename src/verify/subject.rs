@@ -125,7 +125,7 @@ impl Dropped {
         self.named.push(format!("{shown}: {why}"));
     }
 
-    fn told(mut self) -> Vec<String> {
+    fn listed(mut self) -> Vec<String> {
         if self.others > 0 {
             self.named.push(format!("{} others", self.others));
         }
@@ -199,7 +199,7 @@ pub fn check_archives(
     }
     let entries = out.state.iter().filter(|(path, _)| !is_cache(path));
     let hashes = StateHashes::of(entries.map(|(path, facts)| (path.as_os_str().as_bytes(), facts)));
-    let state = SubjectState { hashes: Some(hashes), outline: out.outline, dropped: out.dropped.told() };
+    let state = SubjectState { hashes: Some(hashes), outline: out.outline, dropped: out.dropped.listed() };
     Ok(CheckedSubject { files: out.files, state })
 }
 

@@ -74,7 +74,7 @@ fn attacks(files: &FileTree) -> Result<Vec<Wrong>, String> {
         let entry = RelPath::new(ENTRY).map_err(|error| error.to_string())?;
         attacks.push(Wrong {
             identity: text.to_owned(),
-            told: why.to_owned(),
+            feedback: why.to_owned(),
             solution: WrongSolution {
                 name: format!("attack-{number}"),
                 why: why.to_owned(),
@@ -91,21 +91,21 @@ fn unstopped(survivors: &mut BTreeSet<String>, passing: &[Wrong]) -> Option<Foun
     let (new, again): (Vec<&Wrong>, Vec<&Wrong>) =
         passing.iter().partition(|attack| !survivors.contains(&attack.identity));
     if new.is_empty() {
-        let told = again.iter().map(|attack| {
+        let feedback = again.iter().map(|attack| {
             format!(
                 "this script, which is to violate “{}”, passes every check again, after these were strengthened because of it. Perhaps its results are right for every \
                  input that the instruction allows: leave it out, or make what is wrong plain:\n{}",
-                attack.told, attack.identity
+                attack.feedback, attack.identity
             )
         });
-        return Found::of(&Attacks, told.collect());
+        return Found::of(&Attacks, feedback.collect());
     }
     let mut shown: BTreeSet<String> = BTreeSet::new();
     let mut problems = Vec::new();
     for attack in &new {
         problems.push(format!(
             "this script passes every check, although it violates “{}”:\n{}",
-            attack.told,
+            attack.feedback,
             without_repeated(&attack.identity, &shown)
         ));
         shown.extend(attack.identity.lines().map(str::to_owned));

@@ -6,7 +6,7 @@ use minijinja::context;
 use super::{Environment, Instruction, Solution};
 use crate::author::check_ids;
 use crate::authoring::arbiter::{self, Fault};
-use crate::authoring::examine::{Examination, changed_paths, ended, failures, no_verdict, tail, told};
+use crate::authoring::examine::{Examination, changed_paths, ended, failures, no_verdict, tail, with_reason};
 use crate::authoring::reply_files::corrected;
 use crate::authoring::stage::{Asks, AuthorStage, Examined, FEEDBACK, Found, Prompt, Shell, StageCounts};
 use crate::authoring::working::{CHECKS, Working};
@@ -88,15 +88,17 @@ async fn examined(draft: &mut Examination<'_>) -> Examined {
     let of = |what: &str| failures.iter().map(|failure| format!("{what} fails {failure}")).collect();
     Ok(Some(match judged.fault {
         Fault::Solution => {
-            let mut problems = told(of("your solution"), &judged.reason);
+            let mut problems = with_reason(of("your solution"), &judged.reason);
             let ended = ended(reference.exit);
             problems.push(format!("your solution {ended}; the end of its output:\n{}", tail(&log.output)));
             problems.extend(changed.map(|changed| format!("what it did to files: {changed}")));
             Found { stage: &Solution, problems }
         }
-        Fault::Environment => Found { stage: &Environment, problems: told(of("a solution"), &judged.reason) },
+        Fault::Environment => {
+            Found { stage: &Environment, problems: with_reason(of("a solution"), &judged.reason) }
+        }
         Fault::Checks => {
-            let mut problems = told(of("a correct solution"), &judged.reason);
+            let mut problems = with_reason(of("a correct solution"), &judged.reason);
             problems.extend(changed.map(|changed| format!("what that solution did to files: {changed}")));
             Found { stage: &Checks, problems }
         }

@@ -119,7 +119,7 @@ fn mistakes(reply: &str, solution: &FileTree, instruction: &str, most: u32) -> R
         let identity = violation.identity();
         let files = violation.apply(solution).map_err(|error| error.to_string())?;
         found.push(Wrong {
-            told: format!("a solution that {that} violates “{violates}”: {shown}"),
+            feedback: format!("a solution that {that} violates “{violates}”: {shown}"),
             solution: WrongSolution { name: row, why: that, files },
             identity,
         });
@@ -130,7 +130,7 @@ fn mistakes(reply: &str, solution: &FileTree, instruction: &str, most: u32) -> R
 /// The first time that mistakes pass, the author of the checks is asked about them. The second
 /// time, or if a mistake changes nothing, the mistakes' own author is asked.
 fn overlooked(survivors: &mut BTreeSet<String>, passing: &[(Wrong, Effect)]) -> Option<Found> {
-    let told = |mistake: &Wrong, what: &str| format!("{}\n   {what}", mistake.told);
+    let feedback = |mistake: &Wrong, what: &str| format!("{}\n   {what}", mistake.feedback);
     let is_new = |(mistake, effect): &&(Wrong, Effect)| {
         *effect == Effect::Some && !survivors.contains(&mistake.identity)
     };
@@ -138,14 +138,14 @@ fn overlooked(survivors: &mut BTreeSet<String>, passing: &[(Wrong, Effect)]) -> 
     if !new.is_empty() {
         survivors.extend(new.iter().map(|(mistake, _)| mistake.identity.clone()));
         let what = "Yet it passes every check. (If the instruction allows what it does, change nothing for it: then its author is asked to prove it.)";
-        let problems = new.into_iter().map(|(mistake, _)| told(mistake, what));
+        let problems = new.into_iter().map(|(mistake, _)| feedback(mistake, what));
         return Found::of(&Checks, problems.collect());
     }
     let problems: Vec<_> = again
         .into_iter()
         .map(|(mistake, effect)| match effect {
-            Effect::None => told(mistake, "But it leaves what the reference leaves: replace it, or leave it out."),
-            Effect::Some => told(
+            Effect::None => feedback(mistake, "But it leaves what the reference leaves: replace it, or leave it out."),
+            Effect::Some => feedback(
                 mistake,
                 "It passes every check again, after these were strengthened because of it. Perhaps the instruction allows what it does, or no machine that it allows has \
                  such an input: leave it out, or replace it by one whose result is plainly wrong.",
@@ -207,7 +207,7 @@ mod tests {
         let reply = "<file path=\"mistakes.toml\">\n[[mistake]]\nname = \"empty\"\nthat = \"leaves it empty\"\nviolates = \"Join\"\nshown = \"any row\"\nafter = \"\
                      true > out\"\n</file>";
         let found = mistakes(reply, &solution, "Join.", 6).unwrap();
-        assert_eq!(found[0].told, "a solution that leaves it empty violates “Join”: any row");
+        assert_eq!(found[0].feedback, "a solution that leaves it empty violates “Join”: any row");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             let mistake = |(identity, effect): &(&str, Effect)| {
                 let solution =
                     WrongSolution { name: "m".to_owned(), why: "x".to_owned(), files: FileTree::default() };
-                (Wrong { solution, identity: (*identity).to_owned(), told: "it".to_owned() }, *effect)
+                (Wrong { solution, identity: (*identity).to_owned(), feedback: "it".to_owned() }, *effect)
             };
             let passing: Vec<_> = passing.iter().map(mistake).collect();
             let found = overlooked(&mut survivors, &passing);
