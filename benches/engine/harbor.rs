@@ -178,8 +178,8 @@ impl Drop for Running {
         let Some(group) = self.0.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return };
         // An error means that it has just ended.
         let _ = kill_process_group(group, Signal::TERM);
-        let begun = Instant::now();
-        while begun.elapsed() < REMOVAL && matches!(self.0.try_wait(), Ok(None)) {
+        let started = Instant::now();
+        while started.elapsed() < REMOVAL && matches!(self.0.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(100));
         }
     }

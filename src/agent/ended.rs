@@ -51,9 +51,9 @@ pub(super) fn lost(
 }
 
 /// How an episode ends if its session, e.g. its shell, cannot be opened.
-pub(super) fn not_begun(error: ScaffoldError, episode: &EpisodeContext<'_>) -> Result<Ended, AgentError> {
+pub(super) fn not_started(error: ScaffoldError, episode: &EpisodeContext<'_>) -> Result<Ended, AgentError> {
     match (error, episode.machine) {
-        (ScaffoldError::Sandbox { error, .. }, Machine::Fresh) => Err(AgentError::NotBegun(error)),
+        (ScaffoldError::Sandbox { error, .. }, Machine::Fresh) => Err(AgentError::NotStarted(error)),
         (error, Machine::Fresh | Machine::Used) => lost(error, episode).map(|(ended, _)| ended),
     }
 }

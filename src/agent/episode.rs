@@ -6,7 +6,7 @@ use tracing::Instrument as _;
 
 use super::arms::Mentor;
 use super::conversation::{Conversation, TurnSeen};
-use super::ended::{Ended, lost, not_begun};
+use super::ended::{Ended, lost, not_started};
 use super::error::AgentError;
 use super::policy::Policy;
 use super::replay::replay_recorded;
@@ -46,7 +46,7 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
 ) -> Result<Ended, AgentError> {
     let (mut session, opening) = match protocol.open(episode, instruction).await {
         Ok(opened) => opened,
-        Err(error) => return not_begun(error, episode),
+        Err(error) => return not_started(error, episode),
     };
     if conversation.turns.is_empty() && conversation.opening == Opening::default() {
         hooks.turn_log.opened(&opening).await?;

@@ -19,7 +19,7 @@ pub enum AgentError {
     Sandbox(SandboxError),
     /// A fresh sandbox could not be opened, before the agent was asked anything.
     #[error("the episode could not begin: {0}")]
-    NotBegun(SandboxError),
+    NotStarted(SandboxError),
     /// An agent with a loop of its own ended before a model answered it: its command line is wrong,
     /// or does not fit the task's image.
     #[error(

@@ -1,6 +1,6 @@
 //! The opening of an episode without the episode, for controls.
 
-use super::ended::not_begun;
+use super::ended::not_started;
 use super::error::AgentError;
 use super::installed;
 use super::scaffold::{Driver, EpisodeContext};
@@ -11,10 +11,10 @@ pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<()
     match driver {
         Driver::TurnByTurn(protocol) => match protocol.open(episode, "").await {
             Ok(_) => Ok(()),
-            Err(error) => not_begun(error, episode).map(drop),
+            Err(error) => not_started(error, episode).map(drop),
         },
         Driver::InSandbox { .. } => {
-            installed::open(episode, "").await.map(drop).map_err(AgentError::NotBegun)
+            installed::open(episode, "").await.map(drop).map_err(AgentError::NotStarted)
         }
     }
 }

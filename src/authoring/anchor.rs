@@ -34,7 +34,7 @@ pub(super) async fn anchor(context: &StageContext<'_>) -> Result<Anchor, StageEr
     let Some(tool) = tools.get((seed.0 % tools.len().max(1) as u64) as usize) else {
         return Ok(Anchor::default());
     };
-    let mut machine = Working::begun(String::new(), "Look around".to_owned(), Difficulty::Easy);
+    let mut machine = Working::new(String::new(), "Look around".to_owned(), Difficulty::Easy);
     machine.machine = FileTree::from_iter([(rel("app/.keep")?, File::text(String::new()))]);
     let task = machine.task(context)?;
     let hashed = context.hashed(&task)?;

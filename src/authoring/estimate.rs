@@ -127,7 +127,7 @@ pub struct PromptExample {
 /// stands for the result of an earlier stage.
 pub fn prompt_examples(context: &PromptContext<'_>) -> Result<Vec<PromptExample>, StageError> {
     let place = |words: &str| format!("«{words}»");
-    let mut working = Working::begun(place("the request"), place("the title"), Difficulty::Medium);
+    let mut working = Working::new(place("the request"), place("the title"), Difficulty::Medium);
     working.instruction = place("the instruction");
     working.checks = place("the checks");
     working.machine = FileTree::from_iter([(rel("app/«a file»")?, File::text(place("its content")))]);

@@ -250,7 +250,7 @@ impl History {
         self.current.get(stage.name()).copied().unwrap_or_default()
     }
 
-    fn begun(&mut self, stage: StageRef) {
+    fn started(&mut self, stage: StageRef) {
         *self.current.entry(stage.name()).or_default() += 1;
     }
 
@@ -271,8 +271,8 @@ impl History {
     ) -> Result<Option<Working>, StageError> {
         let context = &StageContext { evolution: context.evolution + 1, ..*context };
         let request = band::evolved(context, working, measured).await?;
-        self.begun(&Idea);
-        self.begun(&Feasibility);
+        self.started(&Idea);
+        self.started(&Feasibility);
         match requested::feasible(context, request).await? {
             Ok(working) => Ok(Some(working)),
             Err(reason) => {
@@ -377,7 +377,7 @@ impl Authoring<'_> {
                 // The conversation has outgrown the model's context, so each further request would
                 // fail too.
                 Err(StageError::Call(CallError::ContextLength { message, .. })) => {
-                    self.history.begun(stage);
+                    self.history.started(stage);
                     let problem = format!("its conversation is longer than the model's context: {message}");
                     self.history.examined(stage, vec![problem]);
                     return Ok(Err(stage));
@@ -390,7 +390,7 @@ impl Authoring<'_> {
                 conversation.show(observation);
                 continue;
             }
-            self.history.begun(stage);
+            self.history.started(stage);
             let (working, counts) = (&mut self.working, self.context.counts);
             let problem = match reply.and_then(|reply| stage.accept(&reply, working, counts)) {
                 Ok(()) => {

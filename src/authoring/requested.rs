@@ -60,7 +60,7 @@ pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> R
             Some(recording) => shown(context, recording, sample).await?,
             None => sampled(context, &anchor, accepted.shown(), sample).await?,
         };
-        history.begun(&Idea);
+        history.started(&Idea);
         let words = Words::of(&request);
         if request.is_empty() {
             history.examined(&Idea, vec!["it is empty".to_owned()]);
@@ -72,7 +72,7 @@ pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> R
             last = request;
             continue;
         }
-        history.begun(&Feasibility);
+        history.started(&Feasibility);
         let Judgement { feasible, reason, difficulty, title } = match judged(context, &request, sample).await
         {
             Ok(judged) => judged,
@@ -85,7 +85,7 @@ pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> R
         };
         if feasible {
             accepted.push(&title, words);
-            let working = Working::begun(request, title, difficulty);
+            let working = Working::new(request, title, difficulty);
             return Ok(Requested { history, working: Ok(Box::new(working)) });
         }
         history.examined(&Feasibility, vec![reason]);
@@ -101,7 +101,7 @@ pub(super) async fn feasible(
 ) -> Result<Result<Working, String>, StageError> {
     match judged(context, &request, 0).await {
         Ok(Judgement { feasible: true, difficulty, title, .. }) => {
-            Ok(Ok(Working::begun(request, title, difficulty)))
+            Ok(Ok(Working::new(request, title, difficulty)))
         }
         Ok(Judgement { reason, .. }) => Ok(Err(reason)),
         Err(StageError::Ask(error @ AskError::Unusable { .. })) => Ok(Err(error.to_string())),

@@ -74,7 +74,7 @@ pub(super) struct Wrong {
 
 impl Working {
     /// A draft that is only a request.
-    pub(super) fn begun(request: String, title: String, difficulty: Difficulty) -> Self {
+    pub(super) fn new(request: String, title: String, difficulty: Difficulty) -> Self {
         Self {
             request,
             title,

@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn the_clock_runs_without_being_read() {
-        let begun = (elapsed(), stopped());
+        let started = (elapsed(), stopped());
         thread::sleep(LONGEST_GAP + Duration::from_secs(1));
-        assert!(elapsed() - begun.0 >= LONGEST_GAP);
-        assert!(stopped() - begun.1 < Duration::from_secs(1));
+        assert!(elapsed() - started.0 >= LONGEST_GAP);
+        assert!(stopped() - started.1 < Duration::from_secs(1));
     }
 }

@@ -446,9 +446,9 @@ mod tests {
             shell.set_home(Home { workdir: root(), home: root(), account: None });
             let mut out = Outbound::default();
             shell.order(1, LONG * 2, 1000, command.as_bytes().to_vec());
-            let begun = Instant::now();
+            let started = Instant::now();
             while !closed(&shell) {
-                assert!(begun.elapsed() < LONG, "{command}");
+                assert!(started.elapsed() < LONG, "{command}");
                 shell.turn(Instant::now(), &mut out);
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -22,7 +22,7 @@ const STACK_BYTES: usize = 128 * 1024;
 static STATE: Mutex<State> = Mutex::new(State { since: None, killed: false, waits: false });
 /// Held during a start. The guest starts one child at a time, but its tests run in many threads.
 static TURN: Mutex<()> = Mutex::new(());
-static BEGUN: Condvar = Condvar::new();
+static STARTED: Condvar = Condvar::new();
 
 #[derive(Debug)]
 struct State {
@@ -55,7 +55,7 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut state = state();
     (state.since, state.killed) = (Some(Instant::now()), false);
     if state.waits {
-        BEGUN.notify_one();
+        STARTED.notify_one();
     }
     drop(state);
     let spawned = command.spawn();
@@ -69,7 +69,7 @@ fn kill_stopped() {
     loop {
         let Some(since) = state.since else {
             state.waits = true;
-            state = BEGUN.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = STARTED.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.waits = false;
             continue;
         };
@@ -79,7 +79,7 @@ fn kill_stopped() {
                 state.killed = true;
             }
         }
-        state = BEGUN.wait_timeout(state, INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+        state = STARTED.wait_timeout(state, INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 

@@ -67,7 +67,7 @@ fn without_news<'r, 'a>(run: &'r [Attempt<'a>]) -> Option<&'r [Attempt<'a>]> {
 struct Known {
     words: BTreeSet<String>,
     numbers: BTreeSet<String>,
-    begun: bool,
+    started: bool,
 }
 
 impl Known {
@@ -83,7 +83,7 @@ impl Known {
         let news = new as f64 > NEW_WORDS * new_words.len() as f64 || !numbers.is_subset(&self.numbers);
         self.words.extend(new_words);
         self.numbers.extend(numbers);
-        !news || !std::mem::replace(&mut self.begun, true)
+        !news || !std::mem::replace(&mut self.started, true)
     }
 }
 

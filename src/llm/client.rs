@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use super::budget::{Ledger, Price};
 use super::clock::millis;
 use super::endpoint::Endpoint;
-use super::journal::{Begun, begun, call_key, charged};
+use super::journal::{Started, call_key, charged, started};
 use super::outcome::{AttemptOutcome, UsageCharge, no_response, outcome};
 use super::prepared_call::{Origin, PreparedCall};
 use super::request::{body, bound};
@@ -88,8 +88,8 @@ pub struct Models {
     store: Store,
     options: Options,
     ledger: Ledger,
-    /// The notes below `begun/`.
-    begun: Mutex<Begun>,
+    /// The notes below `started/`.
+    started: Mutex<Started>,
     counts: Counts,
 }
 
@@ -121,8 +121,8 @@ impl Models {
     ) -> Result<Self, CallError> {
         let capped = options.budget.max_tokens.is_some() || options.budget.max_usd.is_some();
         let committed = if capped { charged(store)? } else { Cost::default() };
-        let begun = begun(store)?;
-        let spent = begun.values().flatten().fold(committed, |sum, seen| sum + seen.charged);
+        let started = started(store)?;
+        let spent = started.values().flatten().fold(committed, |sum, seen| sum + seen.charged);
         let endpoints = settings
             .endpoints
             .iter()
@@ -130,7 +130,7 @@ impl Models {
             .collect();
         let ledger = Ledger::new(&options.budget, spent);
         let (store, counts) = (store.clone(), Counts::default());
-        Ok(Self { settings, endpoints, store, options, ledger, begun: Mutex::new(begun), counts })
+        Ok(Self { settings, endpoints, store, options, ledger, started: Mutex::new(started), counts })
     }
 
     /// Whether `role` can be called: it has a model, its endpoint has a key, and if the budget is
@@ -363,10 +363,10 @@ impl Models {
         }
     }
 
-    /// The note in `begun/` of an earlier attempt at this call. The ledger has its charge already.
+    /// The note in `started/` of an earlier attempt at this call. The ledger has its charge already.
     /// If the note cannot be read, the upper bound is charged now.
     fn carried_over(&self, call: &PreparedCall<'_>) -> CallSeen {
-        let Some(left) = self.begun().get(&call.key).cloned() else { return CallSeen::default() };
+        let Some(left) = self.started().get(&call.key).cloned() else { return CallSeen::default() };
         let left = left.unwrap_or_else(|| {
             let upper_bound = call.price.of(call.bound);
             self.ledger.charge(upper_bound);
@@ -376,8 +376,8 @@ impl Models {
         CallSeen { charged: left.charged, ..CallSeen::default() }
     }
 
-    fn begun(&self) -> MutexGuard<'_, Begun> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    fn started(&self) -> MutexGuard<'_, Started> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Time limit of the next request.
@@ -420,7 +420,7 @@ impl Models {
         let (store, key, site) = (self.store.clone(), call.key.clone(), call.site.clone());
         let recording = self.options.recorder.clone().map(|recorder| (recorder, call.body.clone()));
         let endpoint = call.endpoint_name.to_owned();
-        self.begun().remove(&key);
+        self.started().remove(&key);
         on_disk(move || {
             store.observe(&key, &seen)?;
             let record = CallRecord { site, endpoint, body };
@@ -439,7 +439,7 @@ impl Models {
         let written = seen.clone();
         on_disk(move || Ok(store.note(&key, &written)?)).await?;
         // Remembered only once it is written: without a note, the request is not sent.
-        self.begun().insert(call.key.clone(), Some(seen));
+        self.started().insert(call.key.clone(), Some(seen));
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ pub struct CallRecord {
 }
 
 /// Observations of a call, in `observed/…`. Until its reply is committed, this is a note in
-/// `begun/`, which is written before each attempt. So a resumed run knows the requests that a
+/// `started/`, which is written before each attempt. So a resumed run knows the requests that a
 /// killed process had sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,20 +122,20 @@ fn detail_of_body(body: &str) -> CallDetail {
     }
 }
 
-/// Calls that were begun and are not committed. `None` if the note cannot be read: a request was
+/// Calls that were started and are not committed. `None` if the note cannot be read: a request was
 /// sent, but its charge is unknown.
-pub(super) type Begun = BTreeMap<Key, Option<CallSeen>>;
+pub(super) type Started = BTreeMap<Key, Option<CallSeen>>;
 
 /// The calls that an earlier process began and did not commit.
-pub(super) fn begun(store: &Store) -> Result<Begun, StoreError> {
-    let mut begun = Begun::new();
+pub(super) fn started(store: &Store) -> Result<Started, StoreError> {
+    let mut started = Started::new();
     for (key, note) in store.notes::<CallSeen>()? {
         // If it is committed, the process was killed before it removed the note.
         if store.get::<CallRecord>(CALL, &key)?.is_none() {
-            begun.insert(key, note);
+            started.insert(key, note);
         }
     }
-    Ok(begun)
+    Ok(started)
 }
 
 /// The sum of the charges of all committed calls in `store`.

@@ -120,9 +120,9 @@ async fn run_attempt(
     let unit = unit(prepared, agent_config, attempt);
     let clock = Instant::now();
     let parent = agent_config.fork.as_ref().map(|fork| &fork.conversation);
-    let Loaded { mut parts, rounds: mut ended_rounds, begun } =
+    let Loaded { mut parts, rounds: mut ended_rounds, started } =
         conversations::load(runner.store, &key, prepared.further.len() + 1, parent)?;
-    let started_ms = begun.unwrap_or_else(now_ms);
+    let started_ms = started.unwrap_or_else(now_ms);
     // A fork's state already contains the effects of the turns that it shares with its parent.
     let mut state = agent_config.fork.as_ref().map(|fork| fork.state.clone());
     let gave_up = AtomicU32::new(0);

@@ -22,7 +22,7 @@ pub(super) struct Loaded {
     /// Completed rounds.
     pub(super) rounds: Vec<Round>,
     /// When the attempt began, in milliseconds since 1970; `None` if it has not begun.
-    pub(super) begun: Option<u64>,
+    pub(super) started: Option<u64>,
 }
 
 /// Reads the recorded part of the attempt `rollout` at a task with `steps` steps. A fork begins with the conversation `parent`.
@@ -33,14 +33,14 @@ pub(super) fn load(
     parent: Option<&Conversation>,
 ) -> Result<Loaded, RolloutError> {
     let turn_log = StoredTurnLog::new(store, rollout, 0);
-    let (conversation, rounds, begun) = turn_log.load(parent)?;
+    let (conversation, rounds, started) = turn_log.load(parent)?;
     let mut parts = vec![StepConversation { conversation, turn_log, plan: None }];
     for step in 1..steps {
         let turn_log = StoredTurnLog::new(store, rollout, step);
         let (conversation, ..) = turn_log.load(None)?;
         parts.push(StepConversation { conversation, turn_log, plan: None });
     }
-    Ok(Loaded { parts, rounds, begun })
+    Ok(Loaded { parts, rounds, started })
 }
 
 /// All conversations joined into one, as records have them: the steps after the first, called `names`, begin at handoffs. Steps that
@@ -52,9 +52,9 @@ pub(super) fn merged(parts: Vec<StepConversation>, names: &[&str]) -> Conversati
         if part.opening == Opening::default() {
             break;
         }
-        let begun = whole.turns.len();
+        let before = whole.turns.len();
         whole.handoffs.push(HandedOff {
-            handoff: Handoff { turns: begun, unread: 0, step: Some((*name).to_owned()), asides: Vec::new() },
+            handoff: Handoff { turns: before, unread: 0, step: Some((*name).to_owned()), asides: Vec::new() },
             seen: HandoffSeen {
                 shown: HandoffShown {
                     prompts: Vec::new(),
@@ -64,7 +64,7 @@ pub(super) fn merged(parts: Vec<StepConversation>, names: &[&str]) -> Conversati
             },
         });
         whole.handoffs.extend(part.handoffs.into_iter().map(|mut handed| {
-            handed.handoff.turns += begun;
+            handed.handoff.turns += before;
             handed
         }));
         whole.turns.extend(part.turns);

@@ -127,7 +127,7 @@ impl Evaluation<'_> {
         if plan.keep == Keep::State {
             context.config.check_kept().map_err(TrialError::Engine)?;
         }
-        let mut sandbox = match begun(&context, target, plan.state).await {
+        let mut sandbox = match launched(&context, target, plan.state).await {
             Ok(sandbox) => sandbox,
             Err(error) if plan.state.is_some() && may_be_of_state(&error) => {
                 ready(&context, target).await?.destroy().await;
@@ -171,7 +171,7 @@ impl Evaluation<'_> {
 
 /// A solver's container in which its first step can begin. If `state` is given, the preparation was
 /// done there already.
-async fn begun(
+async fn launched(
     context: &TrialContext<'_>,
     target: &dyn Target,
     state: Option<&Image>,
@@ -355,7 +355,7 @@ impl Blamed for RolloutError {
             Self::Trial(error) => error.blame(),
             Self::Agent(AgentError::Engine(error)) => Some(error.blame()),
             Self::Agent(AgentError::Sandbox(error)) => error.blame(),
-            Self::Agent(AgentError::GaveUp { .. } | AgentError::NotBegun(_)) => Some(Blame::Infra),
+            Self::Agent(AgentError::GaveUp { .. } | AgentError::NotStarted(_)) => Some(Blame::Infra),
             Self::Agent(
                 AgentError::Call(_)
                 | AgentError::NeverAsked { .. }

@@ -40,7 +40,7 @@ pub(super) struct StoredTurnLog {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Begun {
+struct Started {
     at_ms: u64,
     /// It is an observation, since it holds the terminal's first screen.
     opening: Opening,
@@ -58,11 +58,11 @@ impl StoredTurnLog {
         &self,
         parent: Option<&Conversation>,
     ) -> Result<(Conversation, Vec<Round>, Option<u64>), StoreError> {
-        let begun = self.store.observed::<Begun>(&self.key(OPENING, 0)?)?;
-        let at_ms = begun.as_ref().map(|begun| begun.at_ms);
-        let mut conversation = match (parent, begun) {
+        let started = self.store.observed::<Started>(&self.key(OPENING, 0)?)?;
+        let at_ms = started.as_ref().map(|started| started.at_ms);
+        let mut conversation = match (parent, started) {
             (Some(parent), _) => parent.clone(),
-            (None, Some(begun)) => Conversation { opening: begun.opening, ..Conversation::default() },
+            (None, Some(started)) => Conversation { opening: started.opening, ..Conversation::default() },
             (None, None) => return Ok((Conversation::default(), Vec::new(), None)),
         };
         loop {
@@ -154,8 +154,8 @@ fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Resu
 
 impl TurnLog for StoredTurnLog {
     async fn opened(&mut self, opening: &Opening) -> Result<(), StoreError> {
-        let begun = Begun { at_ms: crate::clock::now_ms(), opening: opening.clone() };
-        self.observe(OPENING, 0, begun).await
+        let started = Started { at_ms: crate::clock::now_ms(), opening: opening.clone() };
+        self.observe(OPENING, 0, started).await
     }
 
     async fn turned(&mut self, number: usize, turn: &Turn, seen: &TurnSeen) -> Result<(), StoreError> {

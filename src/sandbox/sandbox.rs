@@ -133,11 +133,11 @@ impl Sandbox {
     /// Writes every file of `tree` below `dir`.
     pub async fn put_tree(&self, dir: &str, tree: &FileTree) -> Result<(), SandboxError> {
         // All requests are sent before the first answer is awaited: one round trip instead of one per file.
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         for (path, file) in tree.iter() {
-            begun.push(self.begin_put(&format!("{dir}/{path}"), &file.bytes, file.mode()).await?);
+            started.push(self.begin_put(&format!("{dir}/{path}"), &file.bytes, file.mode()).await?);
         }
-        for operation in begun {
+        for operation in started {
             self.end_put(operation).await?;
         }
         Ok(())

@@ -137,12 +137,12 @@ mod tests {
             let spooled = spool.finish().unwrap();
             let on_disk = matches!(*spooled.stored, Stored::File(_));
             assert_eq!(on_disk, len > IN_MEMORY, "{len} bytes");
-            let mut begun = spooled.reader();
+            let mut started = spooled.reader();
             let mut first = vec![0; len.min(10)];
-            begun.read_exact(&mut first).unwrap();
+            started.read_exact(&mut first).unwrap();
             assert_eq!(spooled.bytes().unwrap(), wanted, "another reader is not moved");
             let mut rest = Vec::new();
-            begun.read_to_end(&mut rest).unwrap();
+            started.read_to_end(&mut rest).unwrap();
             assert_eq!([first, rest].concat(), wanted);
         }
     }

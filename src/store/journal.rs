@@ -15,8 +15,8 @@ use super::{RunDir, Stage, StoreError, build_id};
 use crate::folder::{read_file, read_start};
 use crate::model::{File, Key, canonical_json};
 
-/// Folder of notes about work that has begun and is not committed.
-const NOTES: &str = "begun";
+/// Folder of notes about work that has started and is not committed.
+const NOTES: &str = "started";
 /// Maximum bytes of a record. The longest records contain an imported rollout, whose file has at
 /// most half of this.
 const LARGEST_RECORD: u64 = 512 << 20;
@@ -198,7 +198,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that the work of `key` has begun. The note is not synced: it survives a killed
+    /// Notes that the work of `key` has started. The note is not synced: it survives a killed
     /// process, but not a power failure.
     pub fn note<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_string(value).map_err(StoreError::Encode)?;

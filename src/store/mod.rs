@@ -4,7 +4,7 @@
 //!   build.
 //! - `observed/<2 hex>/<key>.json` are outputs of executions, under the same keys. They are written
 //!   before the record.
-//! - `begun/<key>.json` are notes about work that has begun and is not committed.
+//! - `started/<key>.json` are notes about work that has started and is not committed.
 //!
 //! Everything else in a run folder (`tasks/`, `trajectories/`, `data/`, …) is derived from the
 //! first two, and may be deleted.

@@ -19,7 +19,7 @@ const LARGEST_INFO: u64 = 64 << 10;
 
 /// Folders that a folder without `run.json` may contain: leftovers of a killed first start, and
 /// records copied from other run folders. They are never removed or replaced as a whole.
-const OWN_FOLDERS: [&str; 4] = [".scratch", "store", "observed", "begun"];
+const OWN_FOLDERS: [&str; 4] = [".scratch", "store", "observed", "started"];
 
 /// The content of `run.json`, which marks a run folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

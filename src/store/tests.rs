@@ -26,11 +26,11 @@ fn records_and_observations_come_back() {
     // Notes can be added and removed. Clones see the same folder.
     let (first, second) = (super::key(NUMBERS, &[8]).unwrap(), super::key(NUMBERS, &[9]).unwrap());
     for noted in [&first, &second] {
-        store.note(noted, &"begun").unwrap();
+        store.note(noted, &"started").unwrap();
     }
     store.clone().forget(&first).unwrap();
     store.forget(&first).unwrap();
-    assert_eq!(store.notes::<String>().unwrap(), [(second.clone(), Some("begun".to_owned()))]);
+    assert_eq!(store.notes::<String>().unwrap(), [(second.clone(), Some("started".to_owned()))]);
     assert_eq!(store.notes::<u32>().unwrap(), [(second, None)]);
 }
 
@@ -245,7 +245,7 @@ fn folders_of_others_do_not_become_run_folders() {
     check(&[".lock"], None);
     check(&[".lock", ".scratch/"], None);
     // Records of other run folders, and a log.
-    check(&["store/", "observed/", "begun/", "log.jsonl"], None);
+    check(&["store/", "observed/", "started/", "log.jsonl"], None);
     check(&["tasks/"], Some("tasks"));
     check(&["README.md", ".git/"], Some(".git"));
     check(&["store/", "rejected/"], Some("rejected"));

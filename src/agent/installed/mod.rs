@@ -95,7 +95,7 @@ pub async fn run_installed(
         SandboxError::Engine(error) => Err(AgentError::Engine(error)),
         // The guest lives and could not start the shell.
         error @ SandboxError::Failed { .. } if episode.machine == Machine::Fresh => {
-            Err(AgentError::NotBegun(error))
+            Err(AgentError::NotStarted(error))
         }
         error => ended_by_loss(error, episode.assume),
     };
@@ -103,7 +103,7 @@ pub async fn run_installed(
     let calls = match open(episode, instruction).await {
         Ok(calls) => calls,
         Err(SandboxError::Engine(error)) => return Err(error.into()),
-        Err(error) if episode.machine == Machine::Fresh => return Err(AgentError::NotBegun(error)),
+        Err(error) if episode.machine == Machine::Fresh => return Err(AgentError::NotStarted(error)),
         Err(error) => return lost(error),
     };
     let model = shell_word(&settings.model);

@@ -65,7 +65,7 @@ mod tests {
 
     /// Checks that `reply` is taken, or that the problem contains this text.
     pub(super) fn accepts(stage: &dyn AuthorStage, reply: &str, expect: Result<(), &str>) {
-        let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
+        let mut working = Working::new(String::new(), String::new(), Difficulty::Easy);
         match (stage.accept(reply, &mut working, &StageCounts::default()), expect) {
             (Ok(()), Ok(())) => {}
             (Err(problem), Err(part)) => assert!(problem.contains(part), "{problem}"),
@@ -75,7 +75,7 @@ mod tests {
 
     /// Whether judgements of mutants still hold after `reply`.
     pub(super) fn keeps_judged(stage: &dyn AuthorStage, reply: &str) -> bool {
-        let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
+        let mut working = Working::new(String::new(), String::new(), Difficulty::Easy);
         let judged = EquivalentMutant { mutant: "m".to_owned(), why: "b".to_owned() };
         working.clauses.equivalent.push(judged);
         let _ = stage.accept(reply, &mut working, &StageCounts::default());

@@ -73,8 +73,8 @@ pub fn documents(
             extra.insert("segment".to_owned(), json!(segment));
             extra.insert("segments".to_owned(), json!(of));
         }
-        let begun = segment.checked_sub(1).and_then(|before| record.handoffs.get(before));
-        if let Some(step) = begun.and_then(|handoff| handoff.step.as_ref()) {
+        let started = segment.checked_sub(1).and_then(|before| record.handoffs.get(before));
+        if let Some(step) = started.and_then(|handoff| handoff.step.as_ref()) {
             extra.insert("task_step".to_owned(), json!(step));
         }
         let trajectory_id =

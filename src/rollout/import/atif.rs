@@ -214,9 +214,9 @@ impl Conversation {
         // The next agent step starts a new turn, although no observation was recorded before it.
         self.answered = true;
         let mut context = Vec::new();
-        let begun = self.turns.len();
+        let before = self.turns.len();
         for (number, step) in numbered(part)? {
-            if self.turns.len() > begun || (step.source == Source::Agent && !step.is_copied()) {
+            if self.turns.len() > before || (step.source == Source::Agent && !step.is_copied()) {
                 self.add_step(step, part.agent.without_message()).map_err(|fault| fault.at(number))?;
                 odd.look(step, number);
                 continue;

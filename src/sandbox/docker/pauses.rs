@@ -25,10 +25,10 @@ impl Shared {
     /// Notes that a container of this name is paused, if it is a live one.
     pub(super) fn note_pause(self: &Arc<Self>, name: &str) {
         let id = ContainerId::new(name);
-        let begun = self.live().get(&id).is_some_and(|watched| {
+        let started = self.live().get(&id).is_some_and(|watched| {
             watched.pauses.send_if_modified(|pauses| pauses.begin(running::elapsed()))
         });
-        if begun {
+        if started {
             tracing::debug!(container = %id, "paused from outside");
             tokio::spawn(notice_end(Arc::downgrade(self), id));
         }

@@ -38,7 +38,7 @@ fn an_episode_that_cannot_begin_in_a_fresh_sandbox_is_no_failure() {
             let found = match ended {
                 Ok(ended) => Ok(ended.end),
                 Err(error) => {
-                    assert!(matches!(error, AgentError::NotBegun(_)), "{name}: {error}");
+                    assert!(matches!(error, AgentError::NotStarted(_)), "{name}: {error}");
                     Err(RolloutError::from(error).blame().unwrap())
                 }
             };

@@ -145,7 +145,7 @@ async fn a_call_that_cannot_be_noted_costs_nothing() {
     let clock = TestClock::jumping();
     let settings = settings(&server, "requests_per_minute = 1", "");
     let models = Models::new(settings, env, &store, options(&clock)).unwrap();
-    let notes = dir.path().join("begun");
+    let notes = dir.path().join("started");
     if notes.exists() {
         std::fs::remove_dir_all(&notes).unwrap();
     }

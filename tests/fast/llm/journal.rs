@@ -148,7 +148,7 @@ async fn an_unreadable_note_is_charged_in_full() {
     let once = models.tally().spent.tokens;
 
     let (dir, store) = fresh_store();
-    let notes = dir.path().join("begun");
+    let notes = dir.path().join("started");
     std::fs::create_dir_all(&notes).unwrap();
     std::fs::write(notes.join(format!("{key}.json")), "").unwrap();
     let models = Models::new(settings(&server, "", ""), env, &store, options(&clock)).unwrap();
