@@ -8,7 +8,7 @@ use super::stage::AuthorStage;
 use super::working::{ENTRY, WORKDIR, Working, Wrong, rel};
 use super::{StageContext, StageError};
 use crate::model::{File, FileTree, Outcome, ShellOutcome, Verdict};
-use crate::verify::{Act, Condition, HashedTask, Outline, TrialLog, TrialRecord, VerifierLog};
+use crate::verify::{Act, Condition, Fingerprint, HashedTask, TrialLog, TrialRecord, VerifierLog};
 
 /// Bytes of an output that a model is shown. It is the output's end, because errors are there.
 const SHOWN: usize = 3_000;
@@ -97,9 +97,9 @@ pub(super) fn no_verdict(record: &TrialRecord, log: &TrialLog) -> Option<String>
 
 /// Names of the files that a correct solution added, changed and removed. Contents are left out, so
 /// that no check can copy a value of the solution.
-pub(super) fn changed_paths(before: &Outline, after: &Outline) -> Option<String> {
+pub(super) fn changed_paths(before: &Fingerprint, after: &Fingerprint) -> Option<String> {
     let added = after.keys().filter(|path| !before.contains_key(*path)).map(|path| format!("added {path}"));
-    let changed = after.iter().filter(|(path, trace)| before.get(*path).is_some_and(|old| old != *trace));
+    let changed = after.iter().filter(|(path, file)| before.get(*path).is_some_and(|old| old != *file));
     let changed = changed.map(|(path, _)| format!("changed {path}"));
     let removed =
         before.keys().filter(|path| !after.contains_key(*path)).map(|path| format!("removed {path}"));

@@ -4,7 +4,7 @@
 use super::table::{Expect, Planned, Table};
 use super::target::{Only, ScreeningTarget};
 use crate::model::{File, FileTree, Judging, RelPath, Rigor, RowKind, followed_by};
-use crate::verify::{Act, Condition, Outline, absolute_paths};
+use crate::verify::{Act, Condition, Fingerprint, absolute_paths};
 use std::time::Duration;
 
 /// What is done to each result.
@@ -79,7 +79,7 @@ impl Damaged {
     pub(super) fn of(
         target: &ScreeningTarget<'_>,
         solution: &FileTree,
-        [reference, untouched]: [&Outline; 2],
+        [reference, untouched]: [&Fingerprint; 2],
         rigor: Rigor,
         only: &Only,
         table: &mut Table,
@@ -120,11 +120,10 @@ impl Damaged {
 
 /// The files that the reference writes and the instruction names. Others may be by-products, e.g. a
 /// log, or `.bashrc` in a named home.
-fn results(instruction: &str, reference: &Outline, untouched: &Outline) -> Vec<String> {
+fn results(instruction: &str, reference: &Fingerprint, untouched: &Fingerprint) -> Vec<String> {
     let named = absolute_paths(instruction);
-    let written = reference
-        .iter()
-        .filter(|(path, trace)| untouched.get(*path).is_none_or(|old| old.hash != trace.hash));
+    let written =
+        reference.iter().filter(|(path, file)| untouched.get(*path).is_none_or(|old| old.hash != file.hash));
     // The list has one path a line.
     written
         .map(|(path, _)| path)
@@ -150,16 +149,19 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::verify::{NOT_APPLICABLE, Trace};
+    use crate::verify::{FileFingerprint, NOT_APPLICABLE};
 
-    fn outline(files: &[(&str, &str)]) -> Outline {
-        files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+    fn fingerprint(files: &[(&str, &str)]) -> Fingerprint {
+        files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), FileFingerprint::of(path, text.as_bytes())))
+            .collect()
     }
 
     #[test]
     fn results_are_written_by_the_reference_and_named_by_the_instruction() {
-        let untouched = outline(&[("/app/in.csv", "1"), ("/app/edited.py", "1"), ("/srv/a/b", "1")]);
-        let reference = outline(&[
+        let untouched = fingerprint(&[("/app/in.csv", "1"), ("/app/edited.py", "1"), ("/srv/a/b", "1")]);
+        let reference = fingerprint(&[
             ("/app/in.csv", "1"),
             ("/app/edited.py", "2"),
             ("/app/out/a.csv", "2"),

@@ -20,7 +20,7 @@ use crate::model::{
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
 use crate::verify::{
-    Act, Condition, KnownState, NOT_APPLICABLE, Outline, TrialError, TrialLog, TrialRunner, well_formed,
+    Act, Condition, Fingerprint, KnownState, NOT_APPLICABLE, TrialError, TrialLog, TrialRunner, well_formed,
 };
 
 /// Certificates.
@@ -152,8 +152,8 @@ async fn trials(
     let violations = clauses::drawn(target, solution, extent, only, table);
     let within = within(&reference);
     planned.extend(violations.iter().map(|violation| violation.planned(within)));
-    let outlines = [&reference.outline, &untouched.outline];
-    let damaged = Damaged::of(target, solution, outlines, extent.rigor, only, table);
+    let fingerprints = [&reference.fingerprint, &untouched.fingerprint];
+    let damaged = Damaged::of(target, solution, fingerprints, extent.rigor, only, table);
     planned.extend(damaged.planned(within));
     planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
         kind: *kind,
@@ -192,10 +192,11 @@ async fn trials(
         return Ok(());
     }
     if only.wants(RowKind::Inputs) && extent.rigor != Rigor::Quick {
-        soundness::inputs(runner, target, solution, &reference.outline, &untouched.outline, table).await?;
+        soundness::inputs(runner, target, solution, &reference.fingerprint, &untouched.fingerprint, table)
+            .await?;
     }
     if only.wants(RowKind::Leak) && (extent.rigor == Rigor::Full || matches!(only, Only::Rows(_))) {
-        leak(runner, target, &reference.outline, &untouched.outline, table).await?;
+        leak(runner, target, &reference.fingerprint, &untouched.fingerprint, table).await?;
     }
     if over(table) {
         return Ok(());
@@ -214,10 +215,10 @@ async fn trials(
     }
     if only.wants(RowKind::Mutant) {
         let states = States {
-            reference: &reference.outline,
+            reference: &reference.fingerprint,
             known: &known,
-            reference_meaning: reference.meaning.as_deref(),
-            untouched: &untouched.outline,
+            reference_canonical_form: reference.canonical_form.as_deref(),
+            untouched: &untouched.fingerprint,
             unsteady: &unsteady,
             equivalent: &target.clauses.equivalent,
             within,
@@ -286,10 +287,10 @@ async fn make(
         }
         let equal = log.state.is_some() && log.state == reference.state;
         if row.kind == RowKind::Reference && row.condition == Condition::Ordinary && !equal {
-            unsteady = Unsteady::of(&reference.outline, &log.outline);
+            unsteady = Unsteady::of(&reference.fingerprint, &log.fingerprint);
         }
         let is_unstopped = row.expect == Expect::FailUnlessEqual && record.verdict.passed();
-        let equal = equal || (is_unstopped && unsteady.explains(&log.outline, &reference.outline));
+        let equal = equal || (is_unstopped && unsteady.explains(&log.fingerprint, &reference.fingerprint));
         table.trial(row, &record.verdict, &log, equal);
     }
     Ok(unsteady)
@@ -322,11 +323,11 @@ fn partial(
 
 /// What mutants are compared with.
 struct States<'a> {
-    reference: &'a Outline,
+    reference: &'a Fingerprint,
     /// States whose results are known.
     known: &'a [KnownState],
-    reference_meaning: Option<&'a str>,
-    untouched: &'a Outline,
+    reference_canonical_form: Option<&'a str>,
+    untouched: &'a Fingerprint,
     unsteady: &'a Unsteady,
     /// Those that violate nothing.
     equivalent: &'a [EquivalentMutant],
@@ -401,9 +402,10 @@ fn push_mutant(
     table: &mut Table,
 ) -> bool {
     // Two unknown states are not equal.
-    let equal = (log.meaning.is_some() && log.meaning.as_deref() == states.reference_meaning)
-        || (verdict.passed() && states.unsteady.explains(&log.outline, states.reference));
-    let formed = well_formed(&log.outline, states.reference, states.untouched);
+    let equal = (log.canonical_form.is_some()
+        && log.canonical_form.as_deref() == states.reference_canonical_form)
+        || (verdict.passed() && states.unsteady.explains(&log.fingerprint, states.reference));
+    let formed = well_formed(&log.fingerprint, states.reference, states.untouched);
     let name = mutant.name();
     let listed = || states.equivalent.iter().find(|known| known.mutant == name);
     let (counts, equivalent, note) = match (equal, formed, verdict.passed()) {
@@ -433,7 +435,7 @@ mod tests {
     use super::*;
     use crate::model::Outcome;
     use crate::mutate::Operator;
-    use crate::verify::Trace;
+    use crate::verify::FileFingerprint;
 
     #[test]
     fn a_low_kill_rate_rejects_once_no_more_can_be_counted() {
@@ -470,16 +472,17 @@ mod tests {
 
     #[test]
     fn a_mutant_counts_unless_its_state_is_known_to_mean_the_same() {
-        let outline =
-            |text: &str| Outline::from([("/app/a.json".to_owned(), Trace::of("/a.json", text.as_bytes()))]);
-        let reference = outline("{\"a\": 1}");
+        let fingerprint = |text: &str| {
+            Fingerprint::from([("/app/a.json".to_owned(), FileFingerprint::of("/a.json", text.as_bytes()))])
+        };
+        let reference = fingerprint("{\"a\": 1}");
         let check_known =
-            |outcome, known: &str, meaning: Option<&str>, of_reference: Option<&str>, counts: bool| {
+            |outcome, known: &str, canonical_form: Option<&str>, of_reference: Option<&str>, counts: bool| {
                 let states = States {
                     reference: &reference,
                     known: &[],
-                    reference_meaning: of_reference,
-                    untouched: &Outline::new(),
+                    reference_canonical_form: of_reference,
+                    untouched: &Fingerprint::new(),
                     unsteady: &Unsteady::default(),
                     equivalent: &[EquivalentMutant {
                         mutant: known.to_owned(),
@@ -488,8 +491,8 @@ mod tests {
                     within: EDIT_AT_LEAST,
                 };
                 let log = TrialLog {
-                    meaning: meaning.map(str::to_owned),
-                    outline: outline("{\"a\":1}"),
+                    canonical_form: canonical_form.map(str::to_owned),
+                    fingerprint: fingerprint("{\"a\":1}"),
                     ..TrialLog::default()
                 };
                 let mutant = Mutant {
@@ -505,14 +508,14 @@ mod tests {
                 assert_eq!(
                     push_mutant(&mutant, &verdict, &log, &states, &mut table),
                     counts,
-                    "{meaning:?} {known}"
+                    "{canonical_form:?} {known}"
                 );
                 let Row { equivalent, note, .. } = table.rows.remove(0);
                 (equivalent, note)
             };
-        let check = |meaning, of_reference, counts| {
-            let (equivalent, _) = check_known(Outcome::Pass, "another", meaning, of_reference, counts);
-            assert!(!equivalent, "{meaning:?}");
+        let check = |canonical_form, of_reference, counts| {
+            let (equivalent, _) = check_known(Outcome::Pass, "another", canonical_form, of_reference, counts);
+            assert!(!equivalent, "{canonical_form:?}");
         };
         check(Some("a"), Some("a"), false);
         // The files mean the same, and a mode or a link differs.

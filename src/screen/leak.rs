@@ -7,7 +7,7 @@ use super::target::ScreeningTarget;
 use crate::model::{File, FileTree, RelPath, RowKind};
 use crate::sandbox::LayerFile;
 use crate::syntax::shell_word;
-use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner};
+use crate::verify::{Act, Condition, Fingerprint, TrialError, TrialRunner};
 
 /// Shorter files can be equal by chance: `0\n`, `ok`, an empty list.
 const MIN_BYTES: u64 = 12;
@@ -60,8 +60,8 @@ impl Secrets {
 pub(super) async fn leak(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
-    reference: &Outline,
-    untouched: &Outline,
+    reference: &Fingerprint,
+    untouched: &Fingerprint,
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let secrets = secrets(target, reference, untouched);
@@ -74,9 +74,9 @@ pub(super) async fn leak(
             let act = Act::Solve(&solution);
             let first_failure = Condition::FirstFailure { likely: &[], known: &[] };
             let row = (RowKind::Leak, "layers");
-            target.trial(runner, row, act, first_failure, 0).await?.1.outline
+            target.trial(runner, row, act, first_failure, 0).await?.1.fingerprint
         }
-        None => Outline::new(),
+        None => Fingerprint::new(),
     };
     match leaked(&held, reference, &altered) {
         None => table.row(RowKind::Leak, "layers", true, ""),
@@ -92,14 +92,14 @@ pub(super) async fn leak(
     Ok(())
 }
 
-fn secrets(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline) -> Secrets {
+fn secrets(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fingerprint) -> Secrets {
     let mut secrets = Secrets::default();
     // The names of commits occur in many files of a repository; the content is in its objects.
     let is_pointer = |path: &str| path.contains("/.git/") && !path.contains("/.git/objects/");
     let made =
-        reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace) && !is_pointer(path));
-    for (path, trace) in made {
-        secrets.add(&trace.hash, trace.size, Secret::Result(path.clone()));
+        reference.iter().filter(|(path, file)| untouched.get(*path) != Some(file) && !is_pointer(path));
+    for (path, file) in made {
+        secrets.add(&file.hash, file.size, Secret::Result(path.clone()));
     }
     let nothing = FileTree::default();
     for (folder, files) in
@@ -116,7 +116,7 @@ fn secrets(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outlin
 
 /// The first file of a layer that gives the answer away. The file may be an input that the reference copies or moves, and the experiment
 /// tells: `altered` is the state that the reference leaves where these files were altered before it started, and a copy is altered too.
-fn leaked<'a>(held: &[Held<'a>], reference: &Outline, altered: &Outline) -> Option<Held<'a>> {
+fn leaked<'a>(held: &[Held<'a>], reference: &Fingerprint, altered: &Fingerprint) -> Option<Held<'a>> {
     let is_copied = |path: &String| match (reference.get(path), altered.get(path)) {
         (Some(before), Some(after)) => before.hash != after.hash,
         (None | Some(_), None) | (None, Some(_)) => false,
@@ -157,12 +157,15 @@ fn with_altered(solution: &FileTree, held: &[Held<'_>]) -> Option<FileTree> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::Trace;
+    use crate::verify::FileFingerprint;
 
     const ANSWER: &str = "10.0.0.1\n10.0.0.2\n";
 
-    fn outline(files: &[(&str, &str)]) -> Outline {
-        files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+    fn fingerprint(files: &[(&str, &str)]) -> Fingerprint {
+        files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), FileFingerprint::of(path, text.as_bytes())))
+            .collect()
     }
 
     fn layer(files: &[(&str, &str)]) -> Vec<LayerFile> {
@@ -175,10 +178,10 @@ mod tests {
 
     #[test]
     fn inputs_that_the_reference_copies_are_no_leak() {
-        let reference = outline(&[("/app/out.txt", ANSWER)]);
+        let reference = fingerprint(&[("/app/out.txt", ANSWER)]);
         let mut secrets = Secrets::default();
-        for (path, trace) in &reference {
-            secrets.add(&trace.hash, trace.size, Secret::Result(path.clone()));
+        for (path, file) in &reference {
+            secrets.add(&file.hash, file.size, Secret::Result(path.clone()));
         }
         let files = layer(&[
             ("/app/in.txt", ANSWER),
@@ -188,7 +191,7 @@ mod tests {
         let held = secrets.held(&files);
         assert_eq!(held.iter().map(|held| held.path).collect::<Vec<_>>(), ["/app/in.txt"]);
         let check = |altered: &[(&str, &str)], expect: Option<&str>| {
-            let found = leaked(&held, &reference, &outline(altered));
+            let found = leaked(&held, &reference, &fingerprint(altered));
             assert_eq!(found.map(|held| held.path), expect, "{altered:?}");
         };
         // The result follows the file, which may be anywhere by then.
@@ -205,7 +208,7 @@ mod tests {
         let held = [Held { path: "/opt/old.sh", secret: &secret }];
         let solution = FileTree::from_iter([(RelPath::new("solve.sh").unwrap(), File::script("true\n"))]);
         assert_eq!(with_altered(&solution, &held), None);
-        assert_eq!(leaked(&held, &Outline::new(), &Outline::new()), Some(held[0].clone()));
+        assert_eq!(leaked(&held, &Fingerprint::new(), &Fingerprint::new()), Some(held[0].clone()));
         assert_eq!(with_altered(&solution, &[]), None);
     }
 

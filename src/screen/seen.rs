@@ -2,7 +2,7 @@
 //! printed.
 
 use crate::model::TrialSeen;
-use crate::verify::{Outline, TrialLog};
+use crate::verify::{Fingerprint, TrialLog};
 
 /// Lines of an output that are kept: a shell's message and the end of a traceback.
 const MAX_LINES: usize = 8;
@@ -10,17 +10,19 @@ const MAX_LINES: usize = 8;
 const MAX_LINE: usize = 300;
 
 /// What `log` shows. `untouched` are the files of the untouched trial, if this is another one.
-pub(super) fn seen(log: &TrialLog, untouched: Option<&Outline>) -> TrialSeen {
+pub(super) fn seen(log: &TrialLog, untouched: Option<&Fingerprint>) -> TrialSeen {
     TrialSeen {
         act: log.exit,
-        changed_files: untouched.filter(|_| log.exit.is_some()).map(|before| differing(before, &log.outline)),
+        changed_files: untouched
+            .filter(|_| log.exit.is_some())
+            .map(|before| differing(before, &log.fingerprint)),
         act_output: last_lines(&log.output),
         tests_output: last_lines(&log.verifier.output),
     }
 }
 
-/// The number of files that are in one outline only, or with another content in the other one.
-fn differing(before: &Outline, after: &Outline) -> usize {
+/// The number of files that were added, removed or changed.
+fn differing(before: &Fingerprint, after: &Fingerprint) -> usize {
     let changed =
         after.iter().filter(|(path, now)| before.get(*path).is_none_or(|then| then.hash != now.hash)).count();
     changed + before.keys().filter(|path| !after.contains_key(*path)).count()
@@ -38,7 +40,7 @@ fn last_lines(output: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::Trace;
+    use crate::verify::FileFingerprint;
 
     #[test]
     fn the_last_lines_are_kept_within_bounds() {
@@ -53,12 +55,15 @@ mod tests {
 
     #[test]
     fn changed_files_are_those_that_the_untouched_trial_has_not() {
-        let outline = |files: &[(&str, &str)]| -> Outline {
-            files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+        let fingerprint = |files: &[(&str, &str)]| -> Fingerprint {
+            files
+                .iter()
+                .map(|(path, text)| ((*path).to_owned(), FileFingerprint::of(path, text.as_bytes())))
+                .collect()
         };
-        let before = outline(&[("/app/beat", "1"), ("/app/in", "a")]);
+        let before = fingerprint(&[("/app/beat", "1"), ("/app/in", "a")]);
         let check = |after: &[(&str, &str)], expect: usize| {
-            assert_eq!(differing(&before, &outline(after)), expect, "{after:?}");
+            assert_eq!(differing(&before, &fingerprint(after)), expect, "{after:?}");
         };
         check(&[("/app/beat", "1"), ("/app/in", "a")], 0);
         check(&[("/app/beat", "1"), ("/app/in", "b")], 1);

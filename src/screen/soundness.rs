@@ -4,7 +4,7 @@ use super::table::{Expect, Planned, Table, fails};
 use super::target::{Extent, Only, ScreeningTarget};
 use crate::model::{FileTree, RelPath, Rigor, RowKind, followed_by};
 use crate::syntax::shell_word;
-use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, clock_can_move};
+use crate::verify::{Act, Condition, Fingerprint, TrialError, TrialRunner, clock_can_move};
 
 /// Reference trials of the row `flake`: enough to detect a verdict that flips one time in five with 99 % probability.
 pub(super) const FLAKE_REFERENCES: u32 = 20;
@@ -100,8 +100,8 @@ pub(super) async fn inputs(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
     solution: &FileTree,
-    reference: &Outline,
-    untouched: &Outline,
+    reference: &Fingerprint,
+    untouched: &Fingerprint,
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let edited: Vec<_> = given(target, reference, untouched)
@@ -146,7 +146,7 @@ fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Op
 }
 
 /// The files that count as inputs: data of which the tests keep a pristine copy, and files that are named as inputs.
-fn given(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline) -> Vec<String> {
+fn given(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fingerprint) -> Vec<String> {
     let pristine = target.task.tests().iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
     let mut given: Vec<String> =
         pristine.map(|path| format!("/{path}")).filter(|path| is_data(path)).collect();

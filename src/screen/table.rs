@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{
     Check, CheckClass, CheckId, Outcome, Part, RejectReason, Row, RowKind, RowTiming, Verdict,
 };
-use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRecord, TrialRunner};
+use crate::verify::{Act, Condition, Fingerprint, TrialError, TrialLog, TrialRecord, TrialRunner};
 
 use super::repair::repair;
 use super::seen::seen;
@@ -54,7 +54,7 @@ pub(super) struct Table {
     /// What may keep correct work from passing.
     pub(super) hint: String,
     /// The files of the untouched trial, once it was made.
-    pub(super) untouched: Option<Outline>,
+    pub(super) untouched: Option<Fingerprint>,
     /// Trials that were not made for lack of time.
     pub(super) left_out: usize,
     /// The checks that failed in a trial that was to fail.
@@ -187,7 +187,7 @@ impl Table {
         let paid = log.reward.filter(|reward| ok && *reward > 0.0);
         let note = paid.map_or(note, |reward| format!("doing nothing has a reward of {reward}"));
         self.push_timed(trial_row(RowKind::Untouched, "1", verdict, ok, &note), log);
-        self.untouched = Some(log.outline.clone());
+        self.untouched = Some(log.fingerprint.clone());
     }
 
     /// Adds a planned trial that has ended. `equal` means that it left the reference's final state.

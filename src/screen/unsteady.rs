@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::verify::Outline;
+use crate::verify::Fingerprint;
 
 /// What two runs of one reference leave differently.
 #[derive(Debug, Default)]
@@ -14,10 +14,10 @@ pub(super) struct Unsteady {
 }
 
 impl Unsteady {
-    /// Compares the outlines of two runs.
-    pub(super) fn of(one: &Outline, other: &Outline) -> Self {
-        let lacks = |outline: &Outline, other: &Outline| -> Vec<String> {
-            outline.keys().filter(|path| !other.contains_key(*path)).cloned().collect()
+    /// Compares the fingerprints of two runs.
+    pub(super) fn of(one: &Fingerprint, other: &Fingerprint) -> Self {
+        let lacks = |fingerprint: &Fingerprint, other: &Fingerprint| -> Vec<String> {
+            fingerprint.keys().filter(|path| !other.contains_key(*path)).cloned().collect()
         };
         let (of_one, of_other) = (lacks(one, other), lacks(other, one));
         let nearest = |path: &String, others: &[String]| {
@@ -27,7 +27,7 @@ impl Unsteady {
         let folders = of_one.iter().filter_map(|path| nearest(path, &of_other));
         let folders = folders.chain(of_other.iter().filter_map(|path| nearest(path, &of_one))).collect();
         let changed =
-            one.iter().filter(|(path, trace)| other.get(*path).is_some_and(|other| other.hash != trace.hash));
+            one.iter().filter(|(path, file)| other.get(*path).is_some_and(|other| other.hash != file.hash));
         let changed = changed.map(|(path, _)| path.clone());
         Self { files: changed.chain(of_one).chain(of_other).collect(), folders }
     }
@@ -35,12 +35,12 @@ impl Unsteady {
     /// Whether `found` may be what the reference leaves: it differs from `reference` in nothing else than two runs of the reference do.
     ///
     /// False if these are equal, since states are compared as wholes then, with modes, owners and links.
-    pub(super) fn explains(&self, found: &Outline, reference: &Outline) -> bool {
+    pub(super) fn explains(&self, found: &Fingerprint, reference: &Fingerprint) -> bool {
         let is_known = |path: &String| self.files.contains(path);
         let is_new = |path: &String| self.folders.iter().any(|folder| path.starts_with(folder.as_str()));
         !self.files.is_empty()
-            && found.iter().all(|(path, trace)| match reference.get(path) {
-                Some(expected) => expected.hash == trace.hash || is_known(path),
+            && found.iter().all(|(path, file)| match reference.get(path) {
+                Some(expected) => expected.hash == file.hash || is_known(path),
                 None => is_known(path) || is_new(path),
             })
             && reference.keys().all(|path| found.contains_key(path) || is_known(path))
@@ -57,32 +57,37 @@ fn shared_folder<'a>(one: &'a str, other: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::Trace;
+    use crate::verify::FileFingerprint;
 
     #[test]
     fn what_differs_between_two_runs_explains_a_third() {
-        let outline = |files: &[(&str, &str)]| -> Outline {
-            files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+        let fingerprint = |files: &[(&str, &str)]| -> Fingerprint {
+            files
+                .iter()
+                .map(|(path, text)| ((*path).to_owned(), FileFingerprint::of(path, text.as_bytes())))
+                .collect()
         };
-        let one = outline(&[
+        let one = fingerprint(&[
             ("/app/a.txt", "1"),
             ("/app/.git/index", "x1"),
             ("/app/.git/refs/tags/v", "12"),
             ("/app/.git/objects/12/3", "c"),
             ("/app/.git/objects/aa/a", "s"),
         ]);
-        let two = outline(&[
+        let two = fingerprint(&[
             ("/app/a.txt", "1"),
             ("/app/.git/index", "x2"),
             ("/app/.git/refs/tags/v", "45"),
             ("/app/.git/objects/45/6", "d"),
             ("/app/.git/objects/aa/a", "s"),
         ]);
-        let check = |other: &Outline, change: &[(&str, Option<&str>)], expect: bool| {
+        let check = |other: &Fingerprint, change: &[(&str, Option<&str>)], expect: bool| {
             let mut found = one.clone();
             for (path, text) in change {
                 match text {
-                    Some(text) => found.insert((*path).to_owned(), Trace::of(path, text.as_bytes())),
+                    Some(text) => {
+                        found.insert((*path).to_owned(), FileFingerprint::of(path, text.as_bytes()))
+                    }
                     None => found.remove(*path),
                 };
             }
@@ -103,6 +108,6 @@ mod tests {
         check(&two, &[("/app/.git/refs/heads/x", Some("12"))], false);
         // States that are always the same are compared as wholes.
         check(&one, &[], false);
-        check(&outline(&[]), &[("/app/b.txt", Some("2"))], false);
+        check(&fingerprint(&[]), &[("/app/b.txt", Some("2"))], false);
     }
 }

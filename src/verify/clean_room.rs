@@ -35,7 +35,7 @@ async fn judge_sandbox(
     let kept = match keep {
         // The solver fails if no image can hold what it left.
         Keep::State => Some(stopped.commit().await?),
-        Keep::Outline | Keep::Nothing => None,
+        Keep::Fingerprint | Keep::Nothing => None,
     };
     let subject = match read_subject(task, &stopped, mounted).await? {
         Ok(subject) => subject,
@@ -43,13 +43,13 @@ async fn judge_sandbox(
             return Ok(Judged { kept, ..Judged::of(Ok(Verdict::without_checks(Outcome::Fail, cause))) });
         }
     };
-    let CheckedSubject { files, state: SubjectState { hashes, outline, dropped } } = subject;
+    let CheckedSubject { files, state: SubjectState { hashes, fingerprint, dropped } } = subject;
     let exact = hashes.as_ref().filter(|_| programs::see_only_roots(&task.subject));
     let known = exact.and_then(|hashes| context.condition.known(&hashes.exact, &task.checks));
-    if let Some(checks) = known.filter(|_| keep == Keep::Outline) {
+    if let Some(checks) = known.filter(|_| keep == Keep::Fingerprint) {
         stopped.destroy().await;
         let log = VerifierLog { dropped, ..VerifierLog::default() };
-        return Ok(Judged { hashes, outline, log, ..Judged::of(Ok(Verdict::from_checks(checks))) });
+        return Ok(Judged { hashes, fingerprint, log, ..Judged::of(Ok(Verdict::from_checks(checks))) });
     }
     let files = files.finish().map_err(host_failed)?;
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
@@ -67,7 +67,7 @@ async fn judge_sandbox(
         Err(lost) => Verified { ran: Err(lost), log: VerifierLog::default() },
     };
     let log = VerifierLog { dropped, ..log };
-    Ok(Judged { verdict: ran, hashes, outline, log, kept, reward: None, next: None })
+    Ok(Judged { verdict: ran, hashes, fingerprint, log, kept, reward: None, next: None })
 }
 
 /// The subject's files, or the reason why they count as a failure of the solver.

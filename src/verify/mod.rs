@@ -10,18 +10,18 @@
 //!    ([`results`]).
 
 mod act;
+mod canonical_json;
 mod clean_room;
 mod condition;
 mod entries;
 mod entrypoint;
+mod fingerprint;
 mod foreign;
 mod hashed_task;
 mod host_busy;
 mod in_place;
-mod json_meaning;
 mod missing_runner;
 mod no_verdict;
-mod outline;
 mod own_place;
 mod pauses;
 mod programs;
@@ -40,12 +40,12 @@ mod watcher;
 
 pub use act::{Act, ActContext, NOT_APPLICABLE, NamedScript, Used};
 pub use condition::{CLOCK_LIBRARIES, Condition, KnownState, clock_can_move, clock_moves};
+pub use fingerprint::{FileFingerprint, Fingerprint, StateHashes, well_formed};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use hashed_task::{HashedTask, solver_container};
 pub use host_busy::{is_host_busy_beside, with_lost_time};
 pub use missing_runner::MissingRunner;
 pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
-pub use outline::{Outline, StateHashes, Trace, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::act::end_of;
 use super::condition::Condition;
+use super::fingerprint::{Changed, changed};
 use super::foreign::{ForeignStep, Mode};
 use super::host_busy::watched;
 use super::in_place::StepContext;
 use super::missing_runner::{MissingRunner, missing_runner};
 use super::no_verdict::{NoVerdict, Phase};
-use super::outline::{Changed, changed};
 use super::pauses::Pauses;
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, paid, parse_reward};
@@ -78,7 +78,7 @@ impl StepContext<'_> {
         let (mut kept, mut left) = (None, Changed::default());
         match keep {
             Keep::Nothing => {}
-            Keep::Outline => left = changed(&sandbox).await?,
+            Keep::Fingerprint => left = changed(&sandbox).await?,
             Keep::State => kept = Some(sandbox.snapshot().await?),
         }
         let is_last = self.number + 1 == self.task.steps.len();
@@ -104,8 +104,8 @@ impl StepContext<'_> {
         let verdict = verdict(self.step, &reported, self.context.missing_runner, &mut log);
         log.output = reported.output;
         log.processor_seconds = reported.processor_seconds;
-        let Changed { outline, hashes } = left;
-        Ok(Judged { verdict, hashes, outline, log, reward, kept, next })
+        let Changed { fingerprint, hashes } = left;
+        Ok(Judged { verdict, hashes, fingerprint, log, reward, kept, next })
     }
 
     /// The solver's container for its next step.

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::entries::Names;
-use super::outline::{self, EntryKind, Facts, Outline, StateHashes, Trace};
+use super::fingerprint::{self, EntryKind, Facts, FileFingerprint, Fingerprint, StateHashes};
 use crate::sandbox::{Spool, Spooled};
 use tar::{Archive, Builder, EntryType, Header};
 
@@ -96,7 +96,7 @@ pub struct SubjectState {
     /// Over paths, types, modes, owners, contents and link targets. Times and interpreter caches are excluded. `None`: it was not read.
     pub hashes: Option<StateHashes>,
     /// Regular files by their absolute path in the solver's container.
-    pub outline: Outline,
+    pub fingerprint: Fingerprint,
     /// Paths that were dropped, with the reason: the first few, and the number of the others.
     pub dropped: Vec<String>,
 }
@@ -186,7 +186,7 @@ pub fn check_archives(
     let mut out = Layout {
         files: Packing::new(),
         state: BTreeMap::new(),
-        outline: Outline::new(),
+        fingerprint: Fingerprint::new(),
         dropped: Dropped::default(),
     };
     let mut left = Left { bytes: limits.bytes, entries: limits.entries, names: limits.names };
@@ -199,14 +199,15 @@ pub fn check_archives(
     }
     let entries = out.state.iter().filter(|(path, _)| !is_cache(path));
     let hashes = StateHashes::of(entries.map(|(path, facts)| (path.as_os_str().as_bytes(), facts)));
-    let state = SubjectState { hashes: Some(hashes), outline: out.outline, dropped: out.dropped.listed() };
+    let state =
+        SubjectState { hashes: Some(hashes), fingerprint: out.fingerprint, dropped: out.dropped.listed() };
     Ok(CheckedSubject { files: out.files, state })
 }
 
 struct Layout {
     files: Packing,
     state: BTreeMap<PathBuf, Facts>,
-    outline: Outline,
+    fingerprint: Fingerprint,
     dropped: Dropped,
 }
 
@@ -292,25 +293,25 @@ fn add_root(
                 header.set_entry_type(EntryType::Regular);
                 header.set_size(size);
                 let absolute = absolute(&path);
-                let trace = if size <= outline::MAX_PARSED {
+                let file = if size <= fingerprint::MAX_PARSED {
                     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
                     entry.read_to_end(&mut content).map_err(damaged)?;
                     if content.len() as u64 != size {
                         return Err(damaged(ErrorKind::UnexpectedEof.into()));
                     }
                     out.files.0.append_data(&mut header, &place, content.as_slice()).map_err(damaged)?;
-                    Trace::of(&absolute, &content)
+                    FileFingerprint::of(&absolute, &content)
                 } else {
                     let mut content = Hashing { from: &mut entry, hasher: blake3::Hasher::new(), read: 0 };
                     out.files.0.append_data(&mut header, &place, &mut content).map_err(damaged)?;
                     if content.read != size {
                         return Err(damaged(ErrorKind::UnexpectedEof.into()));
                     }
-                    Trace::of_large(content.hasher.finalize(), size)
+                    FileFingerprint::of_large(content.hasher.finalize(), size)
                 };
-                let facts = Facts::of_file(&format!("{mode:o} {owner}"), &trace);
+                let facts = Facts::of_file(&format!("{mode:o} {owner}"), &file);
                 if !is_cache(&path) {
-                    out.outline.insert(absolute, trace);
+                    out.fingerprint.insert(absolute, file);
                 }
                 facts
             }
@@ -339,9 +340,9 @@ fn add_root(
                 out.files.0.append_link(&mut header, &place, base.join(&target)).map_err(damaged)?;
                 // It is the same file under another name, whichever of the two the archive names first.
                 if !is_cache(&path)
-                    && let Some(trace) = out.outline.get(&absolute(&target)).cloned()
+                    && let Some(file) = out.fingerprint.get(&absolute(&target)).cloned()
                 {
-                    out.outline.insert(absolute(&path), trace);
+                    out.fingerprint.insert(absolute(&path), file);
                 }
                 facts
             }

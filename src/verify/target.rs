@@ -8,9 +8,9 @@ use futures_util::future::LocalBoxFuture;
 
 use super::act::{Act, ActContext};
 use super::condition::Condition;
+use super::fingerprint::{Fingerprint, StateHashes};
 use super::missing_runner::MissingRunner;
 use super::no_verdict::NoVerdict;
-use super::outline::{Outline, StateHashes};
 use super::room::VerifierLog;
 use super::runner::{TrialError, TrialRunner};
 use crate::model::{Assume, CheckId, EnvironmentDigest, FileTree, Judging, Limits, Verdict};
@@ -168,7 +168,7 @@ impl<'a> TrialContext<'a> {
 pub enum Keep {
     Nothing,
     /// Names and hashes of its files.
-    Outline,
+    Fingerprint,
     /// An image, from which a later round continues.
     State,
 }
@@ -180,7 +180,7 @@ pub struct Judged {
     pub verdict: Result<Verdict, NoVerdict>,
     /// Of the final state, if that was read.
     pub hashes: Option<StateHashes>,
-    pub outline: Outline,
+    pub fingerprint: Fingerprint,
     pub log: VerifierLog,
     /// The number that the tests of a foreign task wrote.
     pub reward: Option<f64>,
@@ -196,7 +196,7 @@ impl Judged {
         Self {
             verdict,
             hashes: None,
-            outline: Outline::new(),
+            fingerprint: Fingerprint::new(),
             log: VerifierLog::default(),
             reward: None,
             kept: None,
@@ -217,7 +217,7 @@ pub struct JudgedSteps {
     pub log: VerifierLog,
     /// Of the last step.
     pub hashes: Option<StateHashes>,
-    pub outline: Outline,
+    pub fingerprint: Fingerprint,
     /// Of the first step that has one.
     pub reward: Option<f64>,
     /// Of the last step.
@@ -227,10 +227,10 @@ pub struct JudgedSteps {
 impl JudgedSteps {
     /// Adds the next step, and returns the container in which another one follows.
     pub fn add(&mut self, judged: Judged) -> Option<Sandbox> {
-        let Judged { verdict, hashes, outline, log, reward, kept, next } = judged;
+        let Judged { verdict, hashes, fingerprint, log, reward, kept, next } = judged;
         self.verdicts.push(verdict);
         self.log.add(log);
-        (self.hashes, self.outline, self.kept) = (hashes, outline, kept);
+        (self.hashes, self.fingerprint, self.kept) = (hashes, fingerprint, kept);
         self.reward = self.reward.or(reward);
         next
     }

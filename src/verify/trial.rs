@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::act::{Act, Used, perform};
 use super::condition::Condition;
+use super::fingerprint::{Fingerprint, StateHashes};
 use super::missing_runner::MissingRunner;
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
-use super::outline::{Outline, StateHashes};
 use super::room::VerifierLog;
 use super::target::{Images, JudgedSteps, Keep, Target, TrialContext, prepared};
 use crate::model::{Assume, Outcome, ShellOutcome, Verdict};
@@ -36,12 +36,12 @@ pub struct TrialLog {
     pub output: String,
     /// Hash of the final state; equal states have equal hashes.
     pub state: Option<String>,
-    /// Hash of the final state but for the form of its files ([`StateHashes::meaning`]).
+    /// Hash of the final state with files in their canonical form ([`StateHashes::canonical_form`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub meaning: Option<String>,
-    /// Its files.
-    #[serde(default, skip_serializing_if = "Outline::is_empty")]
-    pub outline: Outline,
+    pub canonical_form: Option<String>,
+    /// The files of the final state.
+    #[serde(default, skip_serializing_if = "Fingerprint::is_empty")]
+    pub fingerprint: Fingerprint,
     pub verifier: VerifierLog,
     /// The number that the tests of another maker's task wrote, of the first step that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,7 +141,7 @@ async fn try_trial(
         log.output.push_str(&acted.output);
         ended.extend(acted.ended);
         late = act.out_of_time(settings.timeout).filter(|_| acted.exit == Some(ShellOutcome::TimedOut));
-        match judged.add(target.judge(context, step, sandbox, Keep::Outline).await) {
+        match judged.add(target.judge(context, step, sandbox, Keep::Fingerprint).await) {
             Some(next) => sandbox = next,
             None => break,
         }
@@ -151,10 +151,11 @@ async fn try_trial(
         verdict.outcome = Outcome::Timeout;
         verdict.cause = cause;
     }
-    let JudgedSteps { log: verifier, hashes, outline, reward, .. } = judged;
-    let (state, meaning) = hashes.map(|StateHashes { exact, meaning }| (exact, meaning)).unzip();
+    let JudgedSteps { log: verifier, hashes, fingerprint, reward, .. } = judged;
+    let (state, canonical_form) =
+        hashes.map(|StateHashes { exact, canonical_form }| (exact, canonical_form)).unzip();
     let seconds = started.elapsed().as_secs_f64();
-    let log = TrialLog { state, meaning, outline, verifier, reward, seconds, ..log };
+    let log = TrialLog { state, canonical_form, fingerprint, verifier, reward, seconds, ..log };
     Ok(Trial { verdict, exit: log.exit, ended, log })
 }
 

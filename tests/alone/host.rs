@@ -47,7 +47,7 @@ impl Host {
         Self { folder, mark, before, free: free() }
     }
 
-    /// Files whose content must not appear in a verdict, log or outline.
+    /// Files whose content must not appear in a verdict, log or fingerprint.
     pub(crate) fn secrets(&self) -> Vec<Vec<u8>> {
         let own = SECRETS.iter().map(|file| self.folder.path().join(file));
         own.chain(["/etc/shadow".into(), "/etc/machine-id".into()])

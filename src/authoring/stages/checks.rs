@@ -83,7 +83,7 @@ async fn examined(draft: &mut Examination<'_>) -> Examined {
     if failures.is_empty() {
         return Ok(None);
     }
-    let changed = changed_paths(&before.outline, &log.outline);
+    let changed = changed_paths(&before.fingerprint, &log.fingerprint);
     let judged = arbiter::judged(draft.context, draft.working, changed.as_deref(), &failures).await?;
     let of = |what: &str| failures.iter().map(|failure| format!("{what} fails {failure}")).collect();
     Ok(Some(match judged.fault {

@@ -154,12 +154,12 @@ fn equal_states_have_equal_hashes() {
         ("group", state(&[owned((0, 1000)), file("app/b", "y")])),
     ] {
         assert_ne!(base.exact, other.exact, "{what}");
-        assert_ne!(base.meaning, other.meaning, "{what}");
+        assert_ne!(base.canonical_form, other.canonical_form, "{what}");
     }
 }
 
 #[test]
-fn states_with_equal_meaning_differ_in_nothing_but_the_form_of_files() {
+fn states_with_equal_canonical_form_differ_in_nothing_but_the_form_of_files() {
     let state = |entries: &[Entry]| {
         check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.hashes.unwrap()
     };
@@ -168,7 +168,7 @@ fn states_with_equal_meaning_differ_in_nothing_but_the_form_of_files() {
     let check = |what: &str, other: &[Entry], expect: bool| {
         let (one, other) = (state(&base), state(other));
         assert_ne!(one.exact, other.exact, "{what}");
-        assert_eq!(one.meaning == other.meaning, expect, "{what}");
+        assert_eq!(one.canonical_form == other.canonical_form, expect, "{what}");
     };
     let reordered = || file("app/a.json", "{\"b\":2,\"a\":1}\n");
     let linked = || link("app/l", EntryType::Symlink, "a.json");
@@ -182,13 +182,13 @@ fn states_with_equal_meaning_differ_in_nothing_but_the_form_of_files() {
 }
 
 #[test]
-fn a_second_name_of_a_file_is_outlined_as_the_first() {
-    let outline = |entries: &[Entry]| {
-        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.outline
+fn a_second_name_of_a_file_has_the_fingerprint_of_the_first() {
+    let fingerprint = |entries: &[Entry]| {
+        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.fingerprint
     };
-    let two = outline(&[file("app/a", "x"), file("app/b", "x")]);
-    assert_eq!(outline(&[file("app/a", "x"), link("app/b", EntryType::Link, "app/a")]), two);
-    assert_eq!(outline(&[file("app/b", "x"), link("app/a", EntryType::Link, "app/b")]), two);
-    let cache = outline(&[file("app/a", "x"), link("app/__pycache__/b", EntryType::Link, "app/a")]);
+    let two = fingerprint(&[file("app/a", "x"), file("app/b", "x")]);
+    assert_eq!(fingerprint(&[file("app/a", "x"), link("app/b", EntryType::Link, "app/a")]), two);
+    assert_eq!(fingerprint(&[file("app/b", "x"), link("app/a", EntryType::Link, "app/b")]), two);
+    let cache = fingerprint(&[file("app/a", "x"), link("app/__pycache__/b", EntryType::Link, "app/a")]);
     assert_eq!(cache.into_keys().collect::<Vec<_>>(), ["/app/a"]);
 }

@@ -1,5 +1,5 @@
-//! The meaning of a JSON text: equal texts differ at most in blanks, in the order of keys and in
-//! how numbers are written (e.g. `1e2` for `100`).
+//! The canonical form of a JSON text. Texts have equal forms if they differ at most in blanks, in the
+//! order of keys, and in how numbers are written, e.g. `1e2` for `100`.
 
 use serde_json::Value;
 

@@ -1,26 +1,27 @@
-//! Outlines of final states: enough to tell a wrong answer from no answer.
+//! Fingerprints of final states. Screening compares them, e.g. to see whether a mutant left the same
+//! state as the reference, and to tell a wrong answer from no answer.
 
 use std::collections::BTreeMap;
 
 use super::act::is_below;
-use super::json_meaning;
+use super::canonical_json;
 use super::no_verdict::{NoVerdict, Phase};
 use crate::sandbox::{ChangeKind, GetError, Process, ProcessOutcome, Sandbox, SandboxError};
 
-/// Files by absolute path, each with its hash and its parsed kind.
-pub type Outline = BTreeMap<String, Trace>;
+/// The files of a state by absolute path.
+pub type Fingerprint = BTreeMap<String, FileFingerprint>;
 
 /// One regular file of a final state.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trace {
+pub struct FileFingerprint {
     /// BLAKE3 of the content.
     pub hash: String,
-    /// BLAKE3 of the normalised content, for formats whose bytes can differ, e.g. JSON with other
-    /// blanks.
+    /// BLAKE3 of the canonical form, e.g. of JSON without its blanks. `None` for formats that have
+    /// no canonical form here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub meaning: Option<String>,
-    /// The kind that it parses as.
+    pub canonical_form: Option<String>,
+    /// The kind of its content, e.g. JSON, as parsers find it.
     pub shape: String,
     /// Size in bytes.
     pub size: u64,
@@ -34,26 +35,27 @@ pub struct Trace {
 pub struct StateHashes {
     /// Equal for equal states.
     pub exact: String,
-    /// Equal for states that differ at most in the form of their files: the same names, kinds, modes, owners and link targets, and files
-    /// with the same meaning.
-    pub meaning: String,
+    /// Equal for states whose files have equal canonical forms. Names, kinds, modes, owners and link
+    /// targets must be equal too.
+    pub canonical_form: String,
 }
 
-/// What equal states have in common, of one entry.
+/// One entry as the hashes of a state see it. Equal states have equal facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) kind: EntryKind,
     exact: String,
-    /// With a file's meaning in place of its content, where it has one.
-    meaning: Option<String>,
+    /// As `exact`, but with the canonical form of a file in place of its content. `None` if it has
+    /// no canonical form.
+    canonical_form: Option<String>,
 }
 
 impl Facts {
-    /// Of a regular file, of which `metadata` is known beside its content.
-    pub(super) fn of_file(metadata: &str, trace: &Trace) -> Self {
+    /// Of a regular file with this `metadata`, e.g. mode and owner.
+    pub(super) fn of_file(metadata: &str, file: &FileFingerprint) -> Self {
         let with = |content: &str| format!("file {metadata} {content}");
-        let meaning = trace.meaning.as_deref().map(with);
-        Self { kind: EntryKind::File, exact: with(&trace.hash), meaning }
+        let canonical_form = file.canonical_form.as_deref().map(with);
+        Self { kind: EntryKind::File, exact: with(&file.hash), canonical_form }
     }
 
     /// Of a folder.
@@ -63,7 +65,7 @@ impl Facts {
 
     /// Of anything else.
     pub(super) fn of_other(exact: String) -> Self {
-        Self { kind: EntryKind::Other, exact, meaning: None }
+        Self { kind: EntryKind::Other, exact, canonical_form: None }
     }
 }
 
@@ -78,16 +80,17 @@ pub(super) enum EntryKind {
 impl StateHashes {
     /// The hashes of a state with these entries, in order.
     pub(super) fn of<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Facts)>) -> Self {
-        let (mut exact, mut meaning) = (blake3::Hasher::new(), blake3::Hasher::new());
+        let (mut exact, mut canonical_form) = (blake3::Hasher::new(), blake3::Hasher::new());
         for (path, facts) in entries {
-            let Facts { exact: same, meaning: alike, .. } = facts;
-            for (hasher, fact) in [(&mut exact, same), (&mut meaning, alike.as_ref().unwrap_or(same))] {
+            let Facts { exact: same, canonical_form: alike, .. } = facts;
+            for (hasher, fact) in [(&mut exact, same), (&mut canonical_form, alike.as_ref().unwrap_or(same))]
+            {
                 hasher.update(path).update(b"\0").update(fact.as_bytes()).update(b"\n");
             }
         }
         Self {
             exact: exact.finalize().to_hex().to_string(),
-            meaning: meaning.finalize().to_hex().to_string(),
+            canonical_form: canonical_form.finalize().to_hex().to_string(),
         }
     }
 }
@@ -103,30 +106,36 @@ const MAX_FILES: usize = 400;
 /// More than `stat` prints of so many paths of the longest kind, of which each character is quoted.
 const MAX_METADATA: usize = 16 << 20;
 
-impl Trace {
-    /// The outline of one file.
+impl FileFingerprint {
+    /// The fingerprint of one file.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
         let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
         Self {
             hash: hash(bytes),
-            meaning: meaning(path, bytes).map(|text| hash(text.as_bytes())),
+            canonical_form: canonical_form(path, bytes).map(|text| hash(text.as_bytes())),
             shape: shape(path, bytes),
             size: bytes.len() as u64,
             edited: false,
         }
     }
 
-    /// The outline of a file of more than [`MAX_PARSED`] bytes.
+    /// The fingerprint of a file of more than [`MAX_PARSED`] bytes.
     pub(super) fn of_large(hash: blake3::Hash, size: u64) -> Self {
-        Self { hash: hash.to_hex().to_string(), meaning: None, shape: LARGE.to_owned(), size, edited: false }
+        Self {
+            hash: hash.to_hex().to_string(),
+            canonical_form: None,
+            shape: LARGE.to_owned(),
+            size,
+            edited: false,
+        }
     }
 }
 
-fn meaning(path: &str, bytes: &[u8]) -> Option<String> {
+fn canonical_form(path: &str, bytes: &[u8]) -> Option<String> {
     if !path.ends_with(".json") || bytes.len() as u64 > MAX_PARSED {
         return None;
     }
-    json_meaning::canonical(std::str::from_utf8(bytes).ok()?)
+    canonical_json::canonical(std::str::from_utf8(bytes).ok()?)
 }
 
 /// The parsed kind of a file and, for tables, the header. A file whose content does not match its name has a kind of its own.
@@ -182,12 +191,12 @@ const GIT_OWN: [&str; 7] = [
 
 /// Whether `state` has every file that the reference made of `untouched`, each of the same kind and none unchanged: it may be wrong, but it
 /// is an answer. Files that git names by content are ignored, since their names differ in every state.
-pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) -> bool {
+pub fn well_formed(state: &Fingerprint, reference: &Fingerprint, untouched: &Fingerprint) -> bool {
     let is_gits = |path: &str| GIT_OWN.iter().any(|own| path.contains(own));
-    let made = reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace));
-    made.filter(|(path, _)| !is_gits(path)).all(|(path, trace)| {
+    let made = reference.iter().filter(|(path, file)| untouched.get(*path) != Some(file));
+    made.filter(|(path, _)| !is_gits(path)).all(|(path, file)| {
         let given = untouched.get(path).map(|given| &given.hash);
-        state.get(path).is_some_and(|found| found.shape == trace.shape && given != Some(&found.hash))
+        state.get(path).is_some_and(|found| found.shape == file.shape && given != Some(&found.hash))
     })
 }
 
@@ -195,14 +204,14 @@ pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) ->
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     /// The files that differ from its image, without logs and temporary files.
-    pub(super) outline: Outline,
+    pub(super) fingerprint: Fingerprint,
     /// Of these files and of every other difference. `None`: there are too many, or too large ones, to tell states apart.
     pub(super) hashes: Option<StateHashes>,
 }
 
 /// How a running container differs from its image.
 pub(super) async fn changed(sandbox: &Sandbox) -> Result<Changed, NoVerdict> {
-    let mut outline = Outline::new();
+    let mut fingerprint = Fingerprint::new();
     let mut entries = BTreeMap::new();
     let mut changes = sandbox.changes().await?;
     changes.retain(|change| {
@@ -229,9 +238,9 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Changed, NoVerdict> {
         match sandbox.get(&change.path, MAX_PARSED).await {
             Ok(bytes) => {
                 let edited = change.kind == ChangeKind::Modified;
-                let trace = Trace { edited, ..Trace::of(&change.path, &bytes) };
-                entries.insert(change.path.clone(), Facts::of_file("", &trace));
-                outline.insert(change.path, trace);
+                let file = FileFingerprint { edited, ..FileFingerprint::of(&change.path, &bytes) };
+                entries.insert(change.path.clone(), Facts::of_file("", &file));
+                fingerprint.insert(change.path, file);
             }
             Err(GetError::NotRegular { .. }) => {
                 entries.insert(change.path, Facts::of_other("no file".to_owned()));
@@ -253,7 +262,7 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Changed, NoVerdict> {
     entries.insert(String::new(), Facts::of_other(metadata));
     let entries = entries.iter().map(|(path, facts)| (path.as_bytes(), facts));
     let hashes = is_known.then(|| StateHashes::of(entries));
-    Ok(Changed { outline, hashes })
+    Ok(Changed { fingerprint, hashes })
 }
 
 /// Kind, mode, owner and link target of each of `paths`, as the container's own `stat` prints them. Empty where it has none, so that states
@@ -305,18 +314,18 @@ mod tests {
     }
 
     #[test]
-    fn states_with_equal_meaning_are_told_apart_by_everything_else() {
+    fn states_with_equal_canonical_form_are_told_apart_by_everything_else() {
         let hashes = |entries: &[(&str, Facts)]| {
             StateHashes::of(entries.iter().map(|(path, facts)| (path.as_bytes(), facts)))
         };
         let file = |path: &'static str, metadata: &str, text: &str| {
-            (path, Facts::of_file(metadata, &Trace::of(path, text.as_bytes())))
+            (path, Facts::of_file(metadata, &FileFingerprint::of(path, text.as_bytes())))
         };
-        let check = |left: &[(&str, Facts)], right: &[(&str, Facts)], exact: bool, meaning: bool| {
+        let check = |left: &[(&str, Facts)], right: &[(&str, Facts)], exact: bool, canonical_form: bool| {
             let (one, other) = (hashes(left), hashes(right));
             assert_eq!(
-                (one.exact == other.exact, one.meaning == other.meaning),
-                (exact, meaning),
+                (one.exact == other.exact, one.canonical_form == other.canonical_form),
+                (exact, canonical_form),
                 "{left:?} {right:?}"
             );
         };
@@ -337,13 +346,16 @@ mod tests {
 
     #[test]
     fn a_well_formed_state_has_all_that_the_reference_made() {
-        let outline = |files: &[(&str, &str)]| -> Outline {
-            files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+        let fingerprint = |files: &[(&str, &str)]| -> Fingerprint {
+            files
+                .iter()
+                .map(|(path, text)| ((*path).to_owned(), FileFingerprint::of(path, text.as_bytes())))
+                .collect()
         };
-        let untouched = outline(&[("/app/in.csv", "a\n1\n")]);
-        let reference = outline(&[("/app/in.csv", "a\n1\n"), ("/app/out.json", "{\"n\": 1}")]);
+        let untouched = fingerprint(&[("/app/in.csv", "a\n1\n")]);
+        let reference = fingerprint(&[("/app/in.csv", "a\n1\n"), ("/app/out.json", "{\"n\": 1}")]);
         let check = |state: &[(&str, &str)], expect: bool| {
-            assert_eq!(well_formed(&outline(state), &reference, &untouched), expect, "{state:?}");
+            assert_eq!(well_formed(&fingerprint(state), &reference, &untouched), expect, "{state:?}");
         };
         check(&[("/app/out.json", "{\"n\": 2}")], true);
         check(&[("/app/out.json", "{\"n\": 2"), ("/app/in.csv", "a\n1\n")], false);
@@ -351,14 +363,14 @@ mod tests {
         check(&[("/app/in.csv", "a\n1\n")], false);
         check(&[], false);
         // Different commits have different objects.
-        let committed = outline(&[("/r/.git/refs/heads/main", "11\n"), ("/r/.git/objects/ab/cd", "x")]);
-        let other = outline(&[("/r/.git/refs/heads/main", "22\n"), ("/r/.git/objects/ef/01", "y")]);
-        assert!(well_formed(&other, &committed, &Outline::new()));
-        assert!(!well_formed(&Outline::new(), &committed, &Outline::new()));
+        let committed = fingerprint(&[("/r/.git/refs/heads/main", "11\n"), ("/r/.git/objects/ab/cd", "x")]);
+        let other = fingerprint(&[("/r/.git/refs/heads/main", "22\n"), ("/r/.git/objects/ef/01", "y")]);
+        assert!(well_formed(&other, &committed, &Fingerprint::new()));
+        assert!(!well_formed(&Fingerprint::new(), &committed, &Fingerprint::new()));
         // A file that the reference edits, unchanged.
-        let given = outline(&[("/app/table.csv", "a\n1\n")]);
-        let edited = outline(&[("/app/table.csv", "a\n2\n")]);
+        let given = fingerprint(&[("/app/table.csv", "a\n1\n")]);
+        let edited = fingerprint(&[("/app/table.csv", "a\n2\n")]);
         assert!(!well_formed(&given, &edited, &given));
-        assert!(well_formed(&outline(&[("/app/table.csv", "a\n3\n")]), &edited, &given));
+        assert!(well_formed(&fingerprint(&[("/app/table.csv", "a\n3\n")]), &edited, &given));
     }
 }
