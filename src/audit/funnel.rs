@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::render::write_table;
-use crate::model::{AuthoringPhase, Band, BandRecord, StageName, StageVersion};
+use crate::model::{AuthoringPhase, DifficultyBand, DifficultyRecord, StageName, StageVersion};
 
 /// Maximum number of lost drafts that the text names.
 const SHOWN_LOST: usize = 40;
@@ -19,7 +19,7 @@ pub struct AuthoredEntry {
     /// In the order in which they were examined.
     pub versions: Vec<StageVersion>,
     /// Measured difficulty. Empty if it is not measured.
-    pub bands: Vec<BandRecord>,
+    pub difficulty_bands: Vec<DifficultyRecord>,
     /// `None` while screening is not complete, or if there is no draft.
     pub certified: Option<bool>,
     /// The stage that gave up, and the first line of the problem.
@@ -40,8 +40,8 @@ pub struct Funnel {
     /// Model calls by stage. `arbiter` counts the calls that ask who is at fault. `blind` counts
     /// all turns of blind solvers.
     pub calls: BTreeMap<String, CallCount>,
-    /// Drafts by their final band of difficulty, if it is measured.
-    pub bands: BTreeMap<Band, u32>,
+    /// Drafts by their last difficulty band, if difficulty is measured.
+    pub difficulty_bands: BTreeMap<DifficultyBand, u32>,
     /// Number of rewrites of drafts that were too easy or too hard.
     pub evolutions: u32,
     /// Drafts that were given up, or rejected at the end, and the reasons.
@@ -134,8 +134,8 @@ pub fn funnel(
             first_pass &= repairs == 0 || count.phase == AuthoringPhase::Request;
         }
         funnel.first_pass += u32::from(first_pass);
-        if let Some(last) = entry.bands.last() {
-            *funnel.bands.entry(last.band).or_default() += 1;
+        if let Some(last) = entry.difficulty_bands.last() {
+            *funnel.difficulty_bands.entry(last.difficulty_band).or_default() += 1;
             funnel.evolutions += last.evolution;
         }
         if let Some((stage, why)) = &entry.lost {
@@ -231,10 +231,17 @@ pub(super) fn section(out: &mut String, funnel: &Funnel) {
     out.push_str(&funnel.line());
     out.push_str("\n\n");
     write_table(out, &rows);
-    if !funnel.bands.is_empty() {
-        let bands = funnel.bands.iter().map(|(band, count)| format!("{count} {}", band.as_str()));
-        let bands: Vec<_> = bands.collect();
-        out.push_str(&format!("\ndifficulty: {}; {} evolutions\n", bands.join(", "), funnel.evolutions));
+    if !funnel.difficulty_bands.is_empty() {
+        let difficulty_bands = funnel
+            .difficulty_bands
+            .iter()
+            .map(|(difficulty_band, count)| format!("{count} {}", difficulty_band.as_str()));
+        let difficulty_bands: Vec<_> = difficulty_bands.collect();
+        out.push_str(&format!(
+            "\ndifficulty: {}; {} evolutions\n",
+            difficulty_bands.join(", "),
+            funnel.evolutions
+        ));
     }
     if !funnel.lost.is_empty() {
         out.push_str(&format!("\ndrafts that did not become certified tasks ({})\n", funnel.lost.len()));
@@ -267,7 +274,7 @@ mod tests {
                 .iter()
                 .map(|(stage, number, problems)| version(stage, *number, *problems))
                 .collect(),
-            bands: Vec::new(),
+            difficulty_bands: Vec::new(),
             certified,
             lost,
         };

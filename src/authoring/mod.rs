@@ -14,8 +14,8 @@
 mod anchor;
 mod arbiter;
 mod at_fault;
-mod band;
 mod declare;
+mod difficulty_band;
 mod equivalence;
 mod estimate;
 mod examine;
@@ -38,8 +38,8 @@ use crate::domain::DomainSpec;
 use crate::lint::Rules;
 use crate::llm::{AskError, CallError, Models};
 use crate::model::{
-    AuthoringLog, AuthoringMode, AuthoringPhase, Band, BandRecord, Blueprint, Draft, PathError, Rigor,
-    StageName, StageVersion, Task, environment_digest,
+    AuthoringLog, AuthoringMode, AuthoringPhase, Blueprint, DifficultyBand, DifficultyRecord, Draft,
+    PathError, Rigor, StageName, StageVersion, Task, environment_digest,
 };
 use crate::prompts::PromptsError;
 use crate::recording::Recording;
@@ -49,8 +49,8 @@ use crate::store::StoreError;
 use crate::verify::{HashedTask, TrialError, TrialRunner};
 
 use crate::author::{AuthorAssets, AuthorError};
-pub use band::Bands;
 pub use declare::{Source, declare_clauses};
+pub use difficulty_band::SolverPair;
 pub use estimate::{
     Estimate, PromptExample, StageEstimate, Usual, UsualError, UsualStage, estimate, prompt_examples,
 };
@@ -91,7 +91,7 @@ pub struct StageContext<'a> {
     /// The recorded session that the task is made from, if there is one.
     pub recording: Option<&'a Recording>,
     pub blind: Option<&'a BlindSolvers<'a>>,
-    pub bands: Option<&'a Bands<'a>>,
+    pub solver_pair: Option<&'a SolverPair<'a>>,
     /// How often the task was evolved, i.e. made harder or easier.
     pub evolution: u32,
 }
@@ -130,7 +130,7 @@ pub struct Authored {
     pub request: String,
     pub versions: Vec<StageVersion>,
     pub log: AuthoringLog,
-    pub bands: Vec<BandRecord>,
+    pub difficulty_bands: Vec<DifficultyRecord>,
     /// The draft, or what was given up.
     pub draft: Result<Box<Draft>, Abandoned>,
 }
@@ -188,7 +188,7 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
     };
     let request = working.request.clone();
     let (mut working, mut history, mut evolution) = (working, history, 0);
-    let mut bands: Vec<BandRecord> = Vec::new();
+    let mut difficulty_bands: Vec<DifficultyRecord> = Vec::new();
     let mut settled = None;
     let draft = loop {
         let context = &StageContext { evolution, ..*context };
@@ -204,12 +204,14 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
                 break settled.ok_or_else(|| Abandoned::by(stage, Some(task)));
             }
         }
-        let next = match context.bands {
+        let next = match context.solver_pair {
             None => None,
             Some(solvers) => {
-                let measured = band::measured(context, solvers, &working, history.edition()).await?;
-                bands.push(measured);
-                let goes_on = measured.band != Band::Wanted && evolution < band::MAX_EVOLUTIONS;
+                let measured =
+                    difficulty_band::measured(context, solvers, &working, history.edition()).await?;
+                difficulty_bands.push(measured);
+                let goes_on = measured.difficulty_band != DifficultyBand::Wanted
+                    && evolution < difficulty_band::MAX_EVOLUTIONS;
                 if goes_on { history.evolved(context, &working, &measured).await? } else { None }
             }
         };
@@ -226,7 +228,7 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
             }
         }
     }
-    Ok(Authored { bands, ..history.ended(request, draft) })
+    Ok(Authored { difficulty_bands, ..history.ended(request, draft) })
 }
 
 /// The versions that were written so far.
@@ -267,10 +269,10 @@ impl History {
         &mut self,
         context: &StageContext<'_>,
         working: &Working,
-        measured: &BandRecord,
+        measured: &DifficultyRecord,
     ) -> Result<Option<Working>, StageError> {
         let context = &StageContext { evolution: context.evolution + 1, ..*context };
-        let request = band::evolved(context, working, measured).await?;
+        let request = difficulty_band::evolved(context, working, measured).await?;
         self.started(&Idea);
         self.started(&Feasibility);
         match requested::feasible(context, request).await? {
@@ -283,7 +285,7 @@ impl History {
     }
 
     fn ended(self, request: String, draft: Result<Box<Draft>, Abandoned>) -> Authored {
-        Authored { request, versions: self.versions, log: self.log, bands: Vec::new(), draft }
+        Authored { request, versions: self.versions, log: self.log, difficulty_bands: Vec::new(), draft }
     }
 }
 

@@ -193,7 +193,7 @@ pub(super) struct RunArgs {
     /// Try each task that a model wrote K times with a strong and a weak solver (roles `solver` and
     /// `weak`), and rewrite tasks that are too easy or too hard
     #[arg(long, value_name = "K", default_value_t = 0)]
-    pub(super) bands: u32,
+    pub(super) difficulty_attempts: u32,
     #[command(flatten)]
     pub(super) stages: StageArgs,
     /// Have a model write machine, solution and tests in a single reply each, without a shell to

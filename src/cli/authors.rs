@@ -14,7 +14,7 @@ use crate::assets::Assets;
 use crate::authoring::{StageCounts, StageTexts};
 use crate::llm::{ModelRole, Models};
 use crate::model::{Arm, AuthoringMode, ModelActor};
-use crate::pipeline::{BandSolvers, ModelAuthor};
+use crate::pipeline::{DifficultySolvers, ModelAuthor};
 use crate::recording::Recording;
 use crate::rollout::{AgentConfig, Overflow};
 use crate::store::Store;
@@ -41,7 +41,7 @@ pub(super) struct AuthorOptions {
     /// Attempts of blind solvers at each task.
     pub(super) blind: u32,
     /// Attempts of a strong and of a weak solver, which measure the difficulty.
-    pub(super) bands: u32,
+    pub(super) difficulty_attempts: u32,
     pub(super) mode: AuthoringMode,
     pub(super) counts: StageCounts,
     /// Recorded sessions that tasks are made from, by the blueprint's index.
@@ -61,23 +61,31 @@ pub(super) fn model_author(
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    let AuthorOptions { writes, blind: attempts, bands, mode, counts, recordings } = options;
+    let AuthorOptions { writes, blind: attempts, difficulty_attempts, mode, counts, recordings } = options;
     if !writes && attempts == 0 {
         return Ok(None);
     }
     let assets = config.assets()?;
     let models = models::models(args, (!writes).then_some(ModelRole::Solver), store, drain)?;
     let roles = if writes { counts.roles() } else { Vec::new() };
-    let solver = (attempts > 0 || bands > 0).then_some(ModelRole::Solver);
-    let weak = (bands > 0).then_some(ModelRole::Weak);
+    let solver = (attempts > 0 || difficulty_attempts > 0).then_some(ModelRole::Solver);
+    let weak = (difficulty_attempts > 0).then_some(ModelRole::Weak);
     // Missing roles are reported before any work begins.
     for role in roles.into_iter().chain(solver).chain(weak) {
         models.ready(role)?;
     }
     let texts = StageTexts::load(&assets)?;
     let blind = blind_solvers(&models, &assets, attempts)?;
-    let bands = band_solvers(&models, &assets, bands)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, counts, blind, bands }))
+    let difficulty_solvers = difficulty_solvers(&models, &assets, difficulty_attempts)?;
+    Ok(Some(ModelAuthor {
+        models: Arc::new(models),
+        texts,
+        recordings,
+        mode,
+        counts,
+        blind,
+        difficulty_solvers,
+    }))
 }
 
 /// The models of `screen`. `None` if no row needs one.
@@ -104,7 +112,7 @@ pub(super) fn screening_models(
     let blind = blind_solvers(&models, &assets, args.blind)?;
     let models = Arc::new(models);
     let (recordings, mode, counts) = (BTreeMap::new(), AuthoringMode::OneShot, StageCounts::default());
-    Ok(Some(ModelAuthor { models, texts, recordings, mode, counts, blind, bands: None }))
+    Ok(Some(ModelAuthor { models, texts, recordings, mode, counts, blind, difficulty_solvers: None }))
 }
 
 /// The configuration of blind solvers, and their number of attempts.
@@ -118,13 +126,17 @@ fn blind_solvers(
 }
 
 /// The strong and the weak solver, which measure the difficulty.
-fn band_solvers(models: &Models, assets: &Assets, attempts: u32) -> Result<Option<BandSolvers>, Failure> {
+fn difficulty_solvers(
+    models: &Models,
+    assets: &Assets,
+    attempts: u32,
+) -> Result<Option<DifficultySolvers>, Failure> {
     if attempts == 0 {
         return Ok(None);
     }
     let strong = solver_config(models, assets, ModelRole::Solver)?;
     let weak = solver_config(models, assets, ModelRole::Weak)?;
-    Ok(Some(BandSolvers { strong, weak, attempts }))
+    Ok(Some(DifficultySolvers { strong, weak, attempts }))
 }
 
 /// The configuration of a solver in this role.

@@ -44,7 +44,7 @@ fn options(args: &RunArgs) -> Vec<Given> {
         ("--domain", (!only.is_empty()).then(|| only.join(","))),
         ("--author", name(&args.author)),
         ("--blind", args.blind.map(|blind| blind.to_string())),
-        ("--bands", Some(args.bands.to_string())),
+        ("--difficulty-attempts", Some(args.difficulty_attempts.to_string())),
     ];
     let after = [
         ("--oneshot", args.oneshot.then(String::new)),
@@ -128,7 +128,7 @@ mod tests {
             "",
         );
         check(&["--domain", "coding", "--domain", "games"], " --domain coding,games");
-        same("--author mixed --blind 2 --bands 3 --mistakes 0 --oneshot");
+        same("--author mixed --blind 2 --difficulty-attempts 3 --mistakes 0 --oneshot");
         same("--attempts 6 --scaffolds bash=1");
         same("--shard 0/2 --image-prefix registry.example/x --verifier-mode shared --rigor full");
         same("--sft all --failed-turns drop --pair-reward binary --gamma 0.9");

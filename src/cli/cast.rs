@@ -62,7 +62,7 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
     let author = AuthorOptions {
         writes: true,
         blind: args.blind,
-        bands: 0,
+        difficulty_attempts: 0,
         mode: authors::mode(args.oneshot),
         counts: args.stages.counts.clone(),
         recordings,
@@ -96,7 +96,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
         selection: Selection { seed: args.seed, count: 0, only: vec![args.domain.clone()] },
         author: AuthorArg::Model,
         blind: Some(args.blind),
-        bands: 0,
+        difficulty_attempts: 0,
         stages: args.stages.clone(),
         oneshot: args.oneshot,
         estimate: false,

@@ -46,7 +46,8 @@ pub(super) fn print(
         let endpoint = settings.endpoints.get(&model.endpoint)?;
         model.usd_per_1m_tokens(endpoint)
     };
-    let solvers = [(ModelRole::Solver, blind + args.bands), (ModelRole::Weak, args.bands)];
+    let solvers =
+        [(ModelRole::Solver, blind + args.difficulty_attempts), (ModelRole::Weak, args.difficulty_attempts)];
     let expected = estimate(&usual, drafts.len(), &solvers, price);
     let spec = assets.domains.get(&blueprint.domain);
     let spec = spec.ok_or_else(|| Failure::usage(format!("no domain `{}`", blueprint.domain)))?;
@@ -62,8 +63,8 @@ pub(super) fn print(
         return Ok(Status::Ok);
     }
     let mut text = table(&expected, drafts.len());
-    if args.bands > 0 {
-        text.push_str("\nA draft that is rewritten to be harder or easier (--bands) costs as much again, twice at most.\n");
+    if args.difficulty_attempts > 0 {
+        text.push_str("\nA draft that is rewritten to be harder or easier (--difficulty-attempts) costs as much again, twice at most.\n");
     }
     for one in &prompts {
         // Writing to a String cannot fail.

@@ -35,7 +35,7 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     let author = AuthorOptions {
         writes,
         blind,
-        bands: if writes { args.bands } else { 0 },
+        difficulty_attempts: if writes { args.difficulty_attempts } else { 0 },
         mode: mode(args.oneshot),
         counts: args.stages.counts.clone(),
         recordings: BTreeMap::new(),

@@ -56,7 +56,7 @@ pub struct Passed {
 /// How hard a task is for solvers of two strengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Band {
+pub enum DifficultyBand {
     /// A strong solver passes sometimes. A weak one passes less than half of the time.
     Wanted,
     /// A weak solver passes half of the time or more.
@@ -65,7 +65,7 @@ pub enum Band {
     TooHard,
 }
 
-impl Band {
+impl DifficultyBand {
     /// The id used in files and prompts.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,12 +79,12 @@ impl Band {
 /// How solvers fared at one version of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct BandRecord {
+pub struct DifficultyRecord {
     /// Rewrites of the task before this measurement.
     pub evolution: u32,
     pub strong: Passed,
     pub weak: Passed,
-    pub band: Band,
+    pub difficulty_band: DifficultyBand,
 }
 
 /// How a model turned one blueprint into a task, or failed to.
@@ -103,7 +103,7 @@ pub struct AuthoringRecord {
     pub versions: Vec<StageVersion>,
     /// Measured difficulty, one entry for each measured version of the task. The last entry is
     /// about the draft, unless a later rewrite was given up. Empty if difficulty is not measured.
-    pub bands: Vec<BandRecord>,
+    pub difficulty_bands: Vec<DifficultyRecord>,
     pub outcome: AuthoringOutcome,
 }
 

@@ -28,8 +28,8 @@ mod variant;
 mod verdict;
 
 pub use authoring::{
-    AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringPhase, AuthoringRecord, Band, BandRecord, Passed,
-    StageName, StageVersion,
+    AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringPhase, AuthoringRecord, DifficultyBand,
+    DifficultyRecord, Passed, StageName, StageVersion,
 };
 pub use blame::{Assume, Blame};
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};

@@ -10,7 +10,7 @@ use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::unit::{DRAFT, HashedDraft, UnitOptions};
 use crate::authoring::{
-    Abandoned, Accepted, Bands, BlindSolvers, GivenUp, Requested, StageContext, StageCounts, StageError,
+    Abandoned, Accepted, BlindSolvers, GivenUp, Requested, SolverPair, StageContext, StageCounts, StageError,
     StageTexts, author, requested,
 };
 use crate::harbor::{Publication, task_name, write_task};
@@ -49,12 +49,12 @@ pub struct ModelAuthor {
     /// Blind solvers, and their number of attempts.
     pub blind: Option<(AgentConfig, u32)>,
     /// A strong and a weak solver. They measure a task's difficulty.
-    pub bands: Option<BandSolvers>,
+    pub difficulty_solvers: Option<DifficultySolvers>,
 }
 
 /// A strong and a weak solver, and the number of attempts of each.
 #[derive(Clone, Debug)]
-pub struct BandSolvers {
+pub struct DifficultySolvers {
     pub strong: AgentConfig,
     pub weak: AgentConfig,
     pub attempts: u32,
@@ -114,7 +114,7 @@ pub(super) struct Writing<'a> {
     blueprint: &'a Blueprint,
     unit: String,
     blind: Option<BlindSolvers<'a>>,
-    bands: Option<Bands<'a>>,
+    solver_pair: Option<SolverPair<'a>>,
     rigor: Rigor,
 }
 
@@ -131,14 +131,14 @@ impl<'a> Writing<'a> {
             agent,
             attempts: *attempts,
         });
-        let bands = model.bands.as_ref().map(|bands| Bands {
+        let solver_pair = model.difficulty_solvers.as_ref().map(|solvers| SolverPair {
             texts: &assets.texts,
-            strong: &bands.strong,
-            weak: &bands.weak,
-            attempts: bands.attempts,
+            strong: &solvers.strong,
+            weak: &solvers.weak,
+            attempts: solvers.attempts,
         });
         let unit = task_name(blueprint).to_string();
-        Self { runner, assets, model, blueprint, unit, blind, bands, rigor: options.rigor }
+        Self { runner, assets, model, blueprint, unit, blind, solver_pair, rigor: options.rigor }
     }
 
     fn context(&self) -> Result<StageContext<'_>, Fault> {
@@ -159,7 +159,7 @@ impl<'a> Writing<'a> {
             counts: &model.counts,
             recording: model.recordings.get(&blueprint.index),
             blind: self.blind.as_ref(),
-            bands: self.bands.as_ref(),
+            solver_pair: self.solver_pair.as_ref(),
             evolution: 0,
         })
     }
@@ -306,7 +306,7 @@ pub(super) async fn authored(
         mode: model.mode,
         request: authored.request,
         versions: authored.versions,
-        bands: authored.bands,
+        difficulty_bands: authored.difficulty_bands,
         outcome,
     };
     let key = key(AUTHORING, &record)?;

@@ -41,7 +41,7 @@ pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, Stor
             task: task.clone(),
             lost: lost(&record, &log, certificate),
             versions: record.versions,
-            bands: record.bands,
+            difficulty_bands: record.difficulty_bands,
             certified: certificate.map(|certificate| certificate.certified),
         };
         records.insert(task, (current, entry));

@@ -29,7 +29,7 @@ mod stop;
 mod unit;
 
 pub use assets::{AssetsError, PipelineAssets};
-pub use authored::{AUTHORING, BandSolvers, ModelAuthor, Unmade};
+pub use authored::{AUTHORING, DifficultySolvers, ModelAuthor, Unmade};
 pub use campaign::{
     CampaignContext, CampaignOptions, CampaignReport, Judging, MEMBER, Member, MemberRecord, Solver, campaign,
 };

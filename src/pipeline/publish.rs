@@ -301,7 +301,7 @@ mod tests {
                     mode: AuthoringMode::OneShot,
                     request: String::new(),
                     versions: Vec::new(),
-                    bands: Vec::new(),
+                    difficulty_bands: Vec::new(),
                     outcome: AuthoringOutcome::Rejected(stage()),
                 };
                 store.put(AUTHORING, &key(AUTHORING, &record).unwrap(), &record).unwrap();

@@ -169,7 +169,7 @@ fn estimates_are_of_the_tasks_that_would_be_made() {
     check(&[], 4, &[("solver", 40.0)]);
     check(&["--blind", "0"], 4, &[]);
     check(&["--blind", "3", "--shard", "1/4"], 1, &[("solver", 30.0)]);
-    check(&["--bands", "2", "--shard", "0/2"], 2, &[("solver", 60.0), ("weak", 40.0)]);
+    check(&["--difficulty-attempts", "2", "--shard", "0/2"], 2, &[("solver", 60.0), ("weak", 40.0)]);
     bench
         .run(&["run", "--estimate", "--author", "model", "--shard", "2/2"])
         .ends(USAGE)

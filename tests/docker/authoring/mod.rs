@@ -2,8 +2,8 @@
 //! it is told, and how drafts end.
 
 mod author;
-mod banded;
 mod cast;
+mod difficulty;
 mod ends;
 mod in_shell;
 mod replayed;

@@ -8,7 +8,7 @@ use crate::support::engine::docker;
 
 /// Runs with a weak solver that passes the first `easy` versions of the task. Returns the audit's
 /// line about it, and the number of requests for another version.
-async fn banded(easy: usize) -> (String, usize) {
+async fn measured(easy: usize) -> (String, usize) {
     let evolved = AtomicUsize::new(0);
     let server = server(move |stage, before| {
         let version = evolved.load(Ordering::SeqCst);
@@ -25,7 +25,7 @@ async fn banded(easy: usize) -> (String, usize) {
     .await;
     let bench = Bench::new();
     configure(&bench, &server);
-    bench.run(&[&RUN[..], &["--bands", "1", "--out", "out"]].concat()).ok();
+    bench.run(&[&RUN[..], &["--difficulty-attempts", "1", "--out", "out"]].concat()).ok();
     let audit = bench.run(&["audit", "--out", "out"]).ok().out;
     let line = audit.lines().find(|line| line.starts_with("difficulty: ")).unwrap_or_default();
     let evolve = requests(&server).into_iter().find(|(stage, _)| *stage == "evolve");
@@ -35,12 +35,12 @@ async fn banded(easy: usize) -> (String, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_outside_of_the_band_are_evolved() {
+async fn tasks_outside_of_the_difficulty_band_are_evolved() {
     if docker().await.is_none() {
         return;
     }
     let check = async |easy: usize, line: &str, asked: usize| {
-        assert_eq!(banded(easy).await, (line.to_owned(), asked), "{easy} easy versions");
+        assert_eq!(measured(easy).await, (line.to_owned(), asked), "{easy} easy versions");
     };
     check(0, "difficulty: 1 wanted; 0 evolutions", 0).await;
     check(1, "difficulty: 1 wanted; 1 evolutions", 1).await;

@@ -10,7 +10,7 @@ use minijinja::context;
 use super::working::Working;
 use super::{StageContext, StageError};
 use crate::llm::{CallSite, ChatMessage, ChatRequest, ModelRole};
-use crate::model::{Band, BandRecord, Passed};
+use crate::model::{DifficultyBand, DifficultyRecord, Passed};
 use crate::rollout::{AgentConfig, PreparedTask, Texts, attempt, read_record};
 
 /// Number of times that a task is evolved. An evolution costs as much as a new task.
@@ -20,7 +20,7 @@ const STAGE: &str = "author-evolve";
 
 /// A strong and a weak solver.
 #[derive(Clone, Copy, Debug)]
-pub struct Bands<'a> {
+pub struct SolverPair<'a> {
     pub texts: &'a Texts,
     pub strong: &'a AgentConfig,
     pub weak: &'a AgentConfig,
@@ -31,42 +31,47 @@ pub struct Bands<'a> {
 /// Lets both solvers try the draft. `edition` numbers its versions, so each version is tried anew.
 pub(super) async fn measured(
     context: &StageContext<'_>,
-    bands: &Bands<'_>,
+    pair: &SolverPair<'_>,
     working: &Working,
     edition: u32,
-) -> Result<BandRecord, StageError> {
+) -> Result<DifficultyRecord, StageError> {
     let draft = working.draft(context)?;
     let hashed = context.hashed(&draft.task)?;
     let prepared = PreparedTask { edition, ..PreparedTask::ours(&hashed) };
-    let strong = passed(context, bands, bands.strong, &prepared).await?;
-    let weak = passed(context, bands, bands.weak, &prepared).await?;
-    Ok(BandRecord { evolution: context.evolution, strong, weak, band: band(strong, weak) })
+    let strong = passed(context, pair, pair.strong, &prepared).await?;
+    let weak = passed(context, pair, pair.weak, &prepared).await?;
+    Ok(DifficultyRecord {
+        evolution: context.evolution,
+        strong,
+        weak,
+        difficulty_band: difficulty_band(strong, weak),
+    })
 }
 
 async fn passed(
     context: &StageContext<'_>,
-    bands: &Bands<'_>,
+    pair: &SolverPair<'_>,
     agent: &AgentConfig,
     prepared: &PreparedTask<'_>,
 ) -> Result<Passed, StageError> {
     let mut passed = 0;
-    for number in 0..bands.attempts {
-        let key = attempt(context.runner, context.models, bands.texts, prepared, agent, number).await?;
+    for number in 0..pair.attempts {
+        let key = attempt(context.runner, context.models, pair.texts, prepared, agent, number).await?;
         let record = read_record(context.runner.store, &key)?;
         passed += u32::from(record.is_some_and(|(record, _)| record.verdict.passed()));
     }
-    Ok(Passed { passed, of: bands.attempts })
+    Ok(Passed { passed, of: pair.attempts })
 }
 
 /// The band. A task is wanted if the weak solver passes less than half of its attempts, and the
 /// strong one passes at least once.
-fn band(strong: Passed, weak: Passed) -> Band {
+fn difficulty_band(strong: Passed, weak: Passed) -> DifficultyBand {
     if 2 * weak.passed >= weak.of {
-        Band::TooEasy
+        DifficultyBand::TooEasy
     } else if strong.passed == 0 {
-        Band::TooHard
+        DifficultyBand::TooHard
     } else {
-        Band::Wanted
+        DifficultyBand::Wanted
     }
 }
 
@@ -74,14 +79,14 @@ fn band(strong: Passed, weak: Passed) -> Band {
 pub(super) async fn evolved(
     context: &StageContext<'_>,
     working: &Working,
-    measured: &BandRecord,
+    measured: &DifficultyRecord,
 ) -> Result<String, StageError> {
     let texts = &context.texts.evolve;
     let Working { request, instruction, .. } = working;
-    let BandRecord { strong, weak, band, .. } = measured;
+    let DifficultyRecord { strong, weak, difficulty_band, .. } = measured;
     let rate = |passed: &Passed| context! { passed => passed.passed, of => passed.of };
     let task = context! {
-        request, instruction, band => band.as_str(), strong => rate(strong), weak => rate(weak)
+        request, instruction, band => difficulty_band.as_str(), strong => rate(strong), weak => rate(weak)
     };
     let request = ChatRequest::of(vec![
         ChatMessage::system(texts.text("system.md")?),
@@ -104,15 +109,15 @@ mod tests {
 
     #[test]
     fn bands_are_by_what_passed() {
-        let check = |strong: (u32, u32), weak: (u32, u32), expect: Band| {
+        let check = |strong: (u32, u32), weak: (u32, u32), expect: DifficultyBand| {
             let of = |(passed, of)| Passed { passed, of };
-            assert_eq!(band(of(strong), of(weak)), expect, "{strong:?} {weak:?}");
+            assert_eq!(difficulty_band(of(strong), of(weak)), expect, "{strong:?} {weak:?}");
         };
-        check((3, 3), (0, 3), Band::Wanted);
-        check((1, 3), (1, 3), Band::Wanted);
-        check((3, 3), (2, 3), Band::TooEasy);
-        check((2, 2), (1, 2), Band::TooEasy);
-        check((0, 3), (3, 3), Band::TooEasy);
-        check((0, 3), (0, 3), Band::TooHard);
+        check((3, 3), (0, 3), DifficultyBand::Wanted);
+        check((1, 3), (1, 3), DifficultyBand::Wanted);
+        check((3, 3), (2, 3), DifficultyBand::TooEasy);
+        check((2, 2), (1, 2), DifficultyBand::TooEasy);
+        check((0, 3), (3, 3), DifficultyBand::TooEasy);
+        check((0, 3), (0, 3), DifficultyBand::TooHard);
     }
 }
