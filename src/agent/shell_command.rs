@@ -32,7 +32,7 @@ pub(super) async fn run(
     prompts: &PromptSet,
     episode: &EpisodeContext<'_>,
 ) -> Result<Ran, ScaffoldError> {
-    let exec = ExecLimit { timeout: limit.min(episode.left()), keep: episode.limits.output_bytes };
+    let exec = ExecLimit { timeout: limit.min(episode.left()), max_output: episode.limits.output_bytes };
     let result = match episode.sandbox.shell(command, &exec).await {
         Ok(result) => result,
         Err(error @ (SandboxError::Nul { .. } | SandboxError::TooLarge { .. })) => {

@@ -201,7 +201,7 @@ async fn ready(
 }
 
 fn limit() -> ExecLimit {
-    ExecLimit { timeout: COMMAND, keep: OUTPUT_BYTES }
+    ExecLimit { timeout: COMMAND, max_output: OUTPUT_BYTES }
 }
 
 fn observed(turn: &ShellTurn, output: &str, changed: bool, left: usize) -> Value {

@@ -17,7 +17,8 @@ use crate::harbor::{IntoTaskError, read_task};
 use crate::model::{Assume, File, FileTree, Outcome as Verdicts, RelPath, Verdict, environment_digest};
 use crate::sandbox::{Engine, ImageError, ImageSpec, LaunchSpec};
 use crate::verify::{
-    Act, Condition, HashedTask, Images, JudgedSteps, Keep, Target as _, TrialContext, VerifierLog, run_trial,
+    Act, Condition, HashedTask, Images, JudgedSteps, Retain, Target as _, TrialContext, VerifierLog,
+    run_trial,
 };
 
 /// The file of a solution that is run, as in Harbor's task directories.
@@ -121,7 +122,7 @@ async fn attempt(engine: &Engine, hashed: &HashedTask<'_>) -> Result<(Verdict, V
     tty::attach(&sandbox, task.subject.workdir()).await?;
     say::note("judging …");
     let mut judged = JudgedSteps::default();
-    judged.add(hashed.judge(&context, 0, sandbox, Keep::Nothing).await);
+    judged.add(hashed.judge(&context, 0, sandbox, Retain::Nothing).await);
     let verdict = judged.verdict(hashed, Assume::Nothing)?;
     Ok((verdict, judged.log))
 }

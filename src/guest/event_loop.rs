@@ -152,12 +152,12 @@ impl Guest {
                 answer(BOOT, "cannot make the work directory", std::fs::create_dir_all(&home.workdir));
                 self.shell.set_home(home);
             }
-            ToGuest::Shell { id, timeout_ms, keep, command } => {
-                self.shell.order(id, Duration::from_millis(timeout_ms), keep, command);
+            ToGuest::Shell { id, timeout_ms, max_output, command } => {
+                self.shell.order(id, Duration::from_millis(timeout_ms), max_output, command);
             }
-            ToGuest::Spawn { id, timeout_ms, keep, program } => {
+            ToGuest::Spawn { id, timeout_ms, max_output, program } => {
                 let (now, timeout) = (self.clock.now(), Duration::from_millis(timeout_ms));
-                if let Err(error) = self.programs.spawn(id, timeout, keep, &program, now) {
+                if let Err(error) = self.programs.spawn(id, timeout, max_output, &program, now) {
                     out.fail_start(id, &name(&program.argv), &error, Start::Process);
                 }
             }

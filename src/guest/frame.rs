@@ -39,14 +39,14 @@ pub enum ToGuest {
     Shell {
         id: Id,
         timeout_ms: u64,
-        keep: u64,
+        max_output: u64,
         command: Vec<u8>,
     },
     /// `Data` with the standard input follows, then `End`.
     Spawn {
         id: Id,
         timeout_ms: u64,
-        keep: u64,
+        max_output: u64,
         program: Program,
     },
     Pty {
@@ -323,11 +323,11 @@ impl Message for ToGuest {
             Self::Boot { version, workdir, home } => {
                 encode(out, 0).u32(*version).bytes(workdir).bytes(home);
             }
-            Self::Shell { id, timeout_ms, keep, command } => {
-                encode(out, 1).u32(*id).u64(*timeout_ms).u64(*keep).bytes(command);
+            Self::Shell { id, timeout_ms, max_output, command } => {
+                encode(out, 1).u32(*id).u64(*timeout_ms).u64(*max_output).bytes(command);
             }
-            Self::Spawn { id, timeout_ms, keep, program } => {
-                encode(out, 2).u32(*id).u64(*timeout_ms).u64(*keep).program(program);
+            Self::Spawn { id, timeout_ms, max_output, program } => {
+                encode(out, 2).u32(*id).u64(*timeout_ms).u64(*max_output).program(program);
             }
             Self::Pty { id, rows, cols, program } => {
                 encode(out, 3).u32(*id).u16(*rows).u16(*cols).program(program);
@@ -390,13 +390,13 @@ impl Message for ToGuest {
             1 => Self::Shell {
                 id: decoder.u32()?,
                 timeout_ms: decoder.u64()?,
-                keep: decoder.u64()?,
+                max_output: decoder.u64()?,
                 command: decoder.bytes()?,
             },
             2 => Self::Spawn {
                 id: decoder.u32()?,
                 timeout_ms: decoder.u64()?,
-                keep: decoder.u64()?,
+                max_output: decoder.u64()?,
                 program: decoder.program()?,
             },
             3 => Self::Pty {

@@ -30,12 +30,12 @@ impl HeadTail {
         self.tail.extend(rest);
     }
 
-    /// Number of bytes of the output, kept or not.
+    /// Number of bytes of the output, retained or not.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The kept bytes. A line with the exact number of omitted bytes stands in the middle. No UTF-8
+    /// The retained bytes. A line with the exact number of omitted bytes stands in the middle. No UTF-8
     /// character is cut in two.
     pub fn into_bytes(self) -> Vec<u8> {
         let Self { mut head, tail, total, .. } = self;
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn kept(limit: usize, pieces: &[&[u8]]) -> (Vec<u8>, u64) {
+    fn retained(limit: usize, pieces: &[&[u8]]) -> (Vec<u8>, u64) {
         let mut buffer = HeadTail::new(limit);
         pieces.iter().for_each(|piece| buffer.push(piece));
         let total = buffer.total();
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn the_middle_is_dropped_and_counted() {
         let check = |limit, input: &str, expected: &str| {
-            let (bytes, total) = kept(limit, &[input.as_bytes()]);
+            let (bytes, total) = retained(limit, &[input.as_bytes()]);
             assert_eq!(String::from_utf8(bytes).unwrap(), expected, "{limit} {input}");
             assert_eq!(total, input.len() as u64);
         };
@@ -119,17 +119,17 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_cut_anywhere() {
-        let (bytes, _) = kept(8, &[&[0xff; 20]]);
+        let (bytes, _) = retained(8, &[&[0xff; 20]]);
         assert_eq!(bytes, [&[0xff; 4][..], marker(12).as_bytes(), &[0xff; 4]].concat());
-        let (bytes, _) = kept(8, &[&[0x80; 20]]);
+        let (bytes, _) = retained(8, &[&[0x80; 20]]);
         assert_eq!(bytes, [&[0x80; 4][..], marker(12).as_bytes(), &[0x80; 4]].concat());
     }
 
     proptest! {
         #[test]
         fn counts_are_exact_for_any_split(input in prop::collection::vec(any::<u8>(), 0..200), limit in 0usize..100, size in 1usize..20) {
-            let (whole, total) = kept(limit, &[&input]);
-            let (pieces, _) = kept(limit, &input.chunks(size).collect::<Vec<_>>());
+            let (whole, total) = retained(limit, &[&input]);
+            let (pieces, _) = retained(limit, &input.chunks(size).collect::<Vec<_>>());
             prop_assert_eq!(&whole, &pieces);
             prop_assert_eq!(total, input.len() as u64);
             if input.len() <= limit {
@@ -151,7 +151,7 @@ mod tests {
 
         #[test]
         fn text_stays_text(input in "\\PC{0,60}", limit in 0usize..60) {
-            let (bytes, _) = kept(limit, &[input.as_bytes()]);
+            let (bytes, _) = retained(limit, &[input.as_bytes()]);
             prop_assert!(String::from_utf8(bytes).is_ok());
         }
     }

@@ -73,20 +73,20 @@ enum Io {
 #[derive(Debug)]
 struct Output {
     pipe: Option<PipeReader>,
-    kept: HeadTail,
+    retained: HeadTail,
 }
 
 impl Programs {
-    /// Starts a program with three pipes. Each output keeps `keep` bytes.
+    /// Starts a program with three pipes. At most `max_output` bytes of each output are retained.
     pub(super) fn spawn(
         &mut self,
         id: Id,
         timeout: Duration,
-        keep: u64,
+        max_output: u64,
         program: &Program,
         now: Instant,
     ) -> io::Result<()> {
-        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        let max_output = usize::try_from(max_output).unwrap_or(usize::MAX);
         let mut command = command(program)?;
         let (stdin, to_stdin) = io::pipe()?;
         let (out, to_out) = io::pipe()?;
@@ -98,7 +98,7 @@ impl Programs {
         sys::set_nonblocking(&to_stdin)?;
         sys::set_nonblocking(&out)?;
         sys::set_nonblocking(&err)?;
-        let output = |pipe| Output { pipe: Some(pipe), kept: HeadTail::new(keep) };
+        let output = |pipe| Output { pipe: Some(pipe), retained: HeadTail::new(max_output) };
         let io = Io::Pipes { stdin: Some(to_stdin), out: output(out), err: output(err) };
         let mut running = Running::new(id, child.pid, now, io);
         running.deadline = Some(running.started + timeout);
@@ -354,20 +354,20 @@ impl Running {
 impl Output {
     fn read(&mut self, limit: usize) {
         if let Some(pipe) = &mut self.pipe
-            && !read_ready(pipe, limit, |bytes| self.kept.push(bytes))
+            && !read_ready(pipe, limit, |bytes| self.retained.push(bytes))
         {
             self.pipe = None;
         }
     }
 
-    /// Sends the kept output, after reading the rest from the pipe. Returns the length of all
+    /// Sends the retained output, after reading the rest from the pipe. Returns the length of all
     /// output.
     fn send(&mut self, id: Id, stream: Stream, to_host: &mut Outbound) -> u64 {
         let waiting = self.pipe.as_ref().map_or(0, sys::readable_bytes);
         self.read(waiting);
-        let total = self.kept.total();
-        let kept = std::mem::replace(&mut self.kept, HeadTail::new(0));
-        to_host.send_bytes(id, stream, &kept.into_bytes());
+        let total = self.retained.total();
+        let retained = std::mem::replace(&mut self.retained, HeadTail::new(0));
+        to_host.send_bytes(id, stream, &retained.into_bytes());
         total
     }
 }

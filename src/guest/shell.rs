@@ -63,7 +63,7 @@ const TURN_BYTES: usize = 16 * CHUNK;
 /// Maximum length of a report: a token of 16 digits, and a status of at most 20.
 const MAX_REPORT: usize = 64;
 /// Background jobs may print between two commands. At most this much is shown with the next one.
-const IDLE_KEEP: usize = 8 * 1024;
+const MAX_IDLE_OUTPUT: usize = 8 * 1024;
 
 /// Where shells start.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +105,7 @@ struct Live {
 struct Order {
     id: Id,
     timeout: Duration,
-    keep: usize,
+    max_output: usize,
     command: Vec<u8>,
 }
 
@@ -142,7 +142,7 @@ impl Shell {
             live: None,
             queue: VecDeque::new(),
             current: None,
-            output: HeadTail::new(IDLE_KEEP),
+            output: HeadTail::new(MAX_IDLE_OUTPUT),
             tokens: Tokens::default(),
             died_idle: false,
         })
@@ -164,9 +164,9 @@ impl Shell {
     }
 
     /// Queues a command.
-    pub(super) fn order(&mut self, id: Id, timeout: Duration, keep: u64, command: Vec<u8>) {
-        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
-        self.queue.push_back(Order { id, timeout, keep, command });
+    pub(super) fn order(&mut self, id: Id, timeout: Duration, max_output: u64, command: Vec<u8>) {
+        let max_output = usize::try_from(max_output).unwrap_or(usize::MAX);
+        self.queue.push_back(Order { id, timeout, max_output, command });
     }
 
     /// Cancels a command. `false` if no command has this `id`.
@@ -259,7 +259,7 @@ impl Shell {
             input.extend_from_slice(format!("{token}\0").as_bytes());
             let pid = live.pid;
             self.drain();
-            let idle = std::mem::replace(&mut self.output, HeadTail::new(order.keep));
+            let idle = std::mem::replace(&mut self.output, HeadTail::new(order.max_output));
             self.output.push(&idle.into_bytes());
             let mut current = Current {
                 id: order.id,
@@ -328,7 +328,7 @@ impl Shell {
 
     fn finish(&mut self, how: Termination, now: Instant, out: &mut Outbound) {
         let Some(current) = self.current.take() else { return };
-        let output = std::mem::replace(&mut self.output, HeadTail::new(IDLE_KEEP));
+        let output = std::mem::replace(&mut self.output, HeadTail::new(MAX_IDLE_OUTPUT));
         let (id, bytes) = (current.id, output.total());
         out.send_bytes(id, Stream::Out, &output.into_bytes());
         out.send(&ToHost::ShellDone {

@@ -271,7 +271,7 @@ async fn attempted(
         () = runner.drain.cancelled() => return Err(Fault::Drained.into()),
         permit = capacity.take(&ready.limits) => permit.ok_or(Fault::Drained)?,
     };
-    let mut keep = |key: Key| -> Result<(), PrepareError> {
+    let mut add = |key: Key| -> Result<(), PrepareError> {
         let (outcome, failure) = member(runner.store, &ready.key, &key).map_err(Fault::from)?;
         events(Event::RolledOut { task: task.clone(), attempt: number, outcome });
         members.push(Member { task: task.clone(), key, outcome, failure });
@@ -280,10 +280,10 @@ async fn attempted(
     match &options.solver {
         Solver::Reference(actor) => {
             let span = tracing::info_span!("rollout", task = %prepared.name, scaffold = actor.teacher(), attempt = number);
-            keep(reference(runner, &prepared, actor, number).instrument(span).await.map_err(Fault::from)?)?;
+            add(reference(runner, &prepared, actor, number).instrument(span).await.map_err(Fault::from)?)?;
         }
         Solver::Scripted => {
-            keep(Box::pin(scripted(context, &campaign.scripts, &ready.record, number)).await?)?;
+            add(Box::pin(scripted(context, &campaign.scripts, &ready.record, number)).await?)?;
         }
         Solver::Model { models, agent } => {
             let mut agent_config = agent.clone();
@@ -293,11 +293,11 @@ async fn attempted(
             let acted = match agent_config.actor.arm {
                 Arm::Fork => {
                     let acting = Acting { models, agent: agent_config, prepared: &prepared };
-                    forked(campaign, acting, &mut keep).await
+                    forked(campaign, acting, &mut add).await
                 }
                 Arm::Base | Arm::SelfCorrection | Arm::Plan | Arm::Interactive | Arm::PlanInteractive => {
                     match attempt(runner, models, texts, &prepared, agent_config, number).await {
-                        Ok(key) => keep(key),
+                        Ok(key) => add(key),
                         Err(error) => Err(Fault::from(error).into()),
                     }
                 }
@@ -366,18 +366,18 @@ async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Res
     Ok(())
 }
 
-/// Runs one rollout, and then the attempts that fork from it after the same turn. `keep` gets each
+/// Runs one rollout, and then the attempts that fork from it after the same turn. `add` gets each
 /// rollout when it is committed.
 async fn forked(
     campaign: &Campaign<'_>,
     Acting { models, agent, prepared }: Acting<'_>,
-    keep: &mut impl FnMut(Key) -> Result<(), PrepareError>,
+    add: &mut impl FnMut(Key) -> Result<(), PrepareError>,
 ) -> Result<(), PrepareError> {
     let Campaign { context, options, .. } = *campaign;
     let (runner, texts) = (context.runner, &context.assets.texts);
     let base = AgentConfig { actor: ModelActor { arm: Arm::Base, ..agent.actor.clone() }, ..agent.clone() };
     let parent = attempt(runner, models, texts, prepared, &base, 0).await.map_err(Fault::from)?;
-    keep(parent.clone())?;
+    add(parent.clone())?;
     let fork = settled(
         runner.retries(),
         async |_| fork(runner, prepared, agent, &parent, options.fork_at).await,
@@ -388,7 +388,7 @@ async fn forked(
     for number in 0..options.attempts {
         let agent = AgentConfig { fork: Some(fork.clone()), ..agent.clone() };
         let key = attempt(runner, models, texts, prepared, &agent, number).await;
-        keep(key.map_err(Fault::from)?)?;
+        add(key.map_err(Fault::from)?)?;
     }
     Ok(())
 }

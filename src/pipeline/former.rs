@@ -93,7 +93,7 @@ impl Former {
                 rollouts.push(member.rollout);
             }
         }
-        store.keep_latest(ROLLOUT, &mut rollouts)?;
+        store.retain_latest(ROLLOUT, &mut rollouts)?;
         for key in rollouts {
             if let Some(build) = store.build(ROLLOUT, &key)?.filter(|build| build != build_id()) {
                 self.builds.insert(build);

@@ -144,7 +144,7 @@ pub fn gather_groups(
     }
     // If another build computed a rollout again, only the latest one counts.
     let mut latest = listed.iter().map(|member| member.rollout.clone()).collect();
-    store.keep_latest(ROLLOUT, &mut latest)?;
+    store.retain_latest(ROLLOUT, &mut latest)?;
     let mut members: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
     for member in listed.into_iter().filter(|member| latest.binary_search(&member.rollout).is_ok()) {
         members.entry(member.prepared).or_default().insert(member.rollout);

@@ -24,7 +24,7 @@ use crate::model::{
     TrajectoryRecord,
 };
 use crate::sandbox::Sandbox;
-use crate::verify::{HashedTask, Keep, Target, TrialRunner, with_lost_time};
+use crate::verify::{HashedTask, Retain, Target, TrialRunner, with_lost_time};
 
 /// A task that is ready for rollouts.
 #[derive(Clone, Debug)]
@@ -130,15 +130,15 @@ async fn run_attempt(
         AttemptContext { runner, models, texts, prepared, agent_config, unit: &unit, gave_up: &gave_up };
     let evaluated = loop {
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
-        let keep = if round < rounds { Keep::State } else { Keep::Nothing };
-        let plan = RoundPlan { state: state.as_ref(), keep };
+        let retain = if round < rounds { Retain::StateImage } else { Retain::Nothing };
+        let plan = RoundPlan { state: state.as_ref(), retain };
         let evaluated = stage.round(round, plan, &mut parts).await?;
         let again = round < rounds
             && evaluated.ended.end == End::Submitted
             && evaluated.verdict.outcome == Outcome::Fail;
         // Only tasks of one step have rounds.
-        let (true, Some(kept), [StepConversation { conversation, turn_log, .. }]) =
-            (again, &evaluated.kept, parts.as_mut_slice())
+        let (true, Some(image), [StepConversation { conversation, turn_log, .. }]) =
+            (again, &evaluated.state_image, parts.as_mut_slice())
         else {
             break evaluated;
         };
@@ -151,7 +151,7 @@ async fn run_attempt(
             last.shown = vec![Shown::text(feedback)];
         }
         conversation.done = conversation.turns.len();
-        state = Some(kept.clone());
+        state = Some(image.clone());
     };
     let names: Vec<&str> = prepared.further.iter().map(|step| step.name).collect();
     let plans = parts.iter().filter_map(|part| part.plan.clone()).collect();

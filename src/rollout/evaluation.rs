@@ -6,7 +6,7 @@ use crate::agent::{AgentError, Ended};
 use crate::model::{Assume, Blame, End, Judging, Outcome, Verdict};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox, SandboxError};
 use crate::verify::{
-    Act, Blamed, Condition, Control, Judged, JudgedSteps, Keep, MissingRunner, NoVerdict, SANDBOX_LOST,
+    Act, Blamed, Condition, Control, Judged, JudgedSteps, MissingRunner, NoVerdict, Retain, SANDBOX_LOST,
     SlotPermit, Target, TrialContext, TrialError, TrialRunner, VerifierLog, is_host_busy_beside, prepared,
     ready, settled,
 };
@@ -37,22 +37,22 @@ pub struct Evaluated {
     pub ended: Ended,
     pub verdict: Verdict,
     pub log: VerifierLog,
-    /// The judged state, if it was to be kept.
-    pub kept: Option<Image>,
+    /// The judged state, if it was to be retained as an image.
+    pub state_image: Option<Image>,
     pub engine: &'static str,
 }
 
-/// Where a round begins, and what is kept of its end.
+/// Where a round begins, and which part of its end is retained.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundPlan<'a> {
     /// The state that another round or a fork left. `None` for the task's own image.
     pub state: Option<&'a Image>,
-    pub keep: Keep,
+    pub retain: Retain,
 }
 
 impl RoundPlan<'_> {
     /// The only round: it begins in the task's image, and nothing continues from its end.
-    pub const ONLY: Self = Self { state: None, keep: Keep::Nothing };
+    pub const ONLY: Self = Self { state: None, retain: Retain::Nothing };
 }
 
 impl Evaluation<'_> {
@@ -124,8 +124,8 @@ impl Evaluation<'_> {
         let context = TrialContext::new(engine, &images, target, Condition::Ordinary).await;
         let missing_runner = MissingRunner::of(target, Act::Nothing, assume);
         let context = TrialContext { assume, missing_runner, ..context.map_err(TrialError::Engine)? };
-        if plan.keep == Keep::State {
-            context.config.check_kept().map_err(TrialError::Engine)?;
+        if plan.retain == Retain::StateImage {
+            context.config.check_savable().map_err(TrialError::Engine)?;
         }
         let mut sandbox = match launched(&context, target, plan.state).await {
             Ok(sandbox) => sandbox,
@@ -156,7 +156,7 @@ impl Evaluation<'_> {
             }
             // The slot is taken only now. An episode that waits for a model holds none.
             let _slot = slot.take(runner).await;
-            match judged.add(target.judge(&context, step, sandbox, plan.keep).await) {
+            match judged.add(target.judge(&context, step, sandbox, plan.retain).await) {
                 Some(next) => sandbox = next,
                 None => break,
             }
@@ -164,8 +164,8 @@ impl Evaluation<'_> {
         let verdict = judged.verdict(target, assume)?;
         let ended = of_all(ends);
         let verdict = at_the_end_of(&ended, verdict);
-        let JudgedSteps { log, kept, .. } = judged;
-        Ok(Evaluated { ended, verdict, log, kept, engine: engine.name() })
+        let JudgedSteps { log, state_image, .. } = judged;
+        Ok(Evaluated { ended, verdict, log, state_image, engine: engine.name() })
     }
 }
 
@@ -184,9 +184,9 @@ async fn launched(
 
 /// Fails if no image can hold the state of the task's containers. A further round or a fork needs
 /// one, so this is checked before an episode.
-pub(super) async fn check_kept(runner: &TrialRunner<'_>, target: &dyn Target) -> Result<(), TrialError> {
+pub(super) async fn check_savable(runner: &TrialRunner<'_>, target: &dyn Target) -> Result<(), TrialError> {
     let images = target.images(runner, Condition::Ordinary).await?;
-    Ok(runner.engine.get().await?.image_config(&images.solver).await?.check_kept()?)
+    Ok(runner.engine.get().await?.image_config(&images.solver).await?.check_savable()?)
 }
 
 /// A fresh container for a solver, with its image's environment.
@@ -245,7 +245,7 @@ impl Evaluated {
     /// `log` is the log of the earlier steps.
     fn unjudged(ended: Ended, verdict: Verdict, mut log: VerifierLog, engine: &'static str) -> Self {
         log.output.push_str(&ended.cause);
-        Self { ended, verdict, log, kept: None, engine }
+        Self { ended, verdict, log, state_image: None, engine }
     }
 }
 

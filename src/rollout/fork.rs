@@ -1,7 +1,7 @@
 //! Forks: attempts that begin in the state of another rollout.
 
 use super::attempt::{AgentConfig, PreparedTask};
-use super::evaluation::{check_kept, fresh};
+use super::evaluation::{check_savable, fresh};
 use super::record::{RolloutError, read_record, rollout_id};
 use crate::agent::{
     AgentError, AssistantMessage, Conversation, Deadline, Driver, EpisodeContext, HandedOff, Hooks, Machine,
@@ -49,7 +49,7 @@ pub async fn fork(
         handoffs,
         ..Conversation::default()
     };
-    check_kept(runner, prepared.target).await?;
+    check_savable(runner, prepared.target).await?;
     let (sandbox, env) = fresh(runner, prepared.target).await?;
     // The limit is 0 turns: the episode ends when the recorded turns have been executed again.
     let limits = StepLimits { turns: 0, ..agent_config.limits };
@@ -73,8 +73,8 @@ pub async fn fork(
     }
     let stopped = sandbox.stop().await.map_err(TrialError::Engine)?;
     let state = match stopped.commit().await {
-        Err(EngineError::NotKept { .. }) => {
-            return Err(unsupported("its state holds names that an image cannot keep"));
+        Err(EngineError::NotSavable { .. }) => {
+            return Err(unsupported("its state has names that no image can hold"));
         }
         Err(EngineError::StateTooLarge { .. }) => {
             return Err(unsupported("an image of its state would be larger than its disk limit"));

@@ -33,8 +33,10 @@ pub enum EngineError {
     NotStarted { status: u16, message: String },
     #[error("failed to {action}: {message}")]
     Transport { action: &'static str, message: String },
-    #[error("the engine cannot keep `{path}`: in its images, names that begin with `.wh.` are deletions")]
-    NotKept { path: String },
+    #[error(
+        "no image can hold `{path}`: in the layers of images, names that begin with `.wh.` are deletions"
+    )]
+    NotSavable { path: String },
     /// Without the measured size: the text is stored in a verdict, and two equal runs may measure
     /// different sizes.
     #[error(
@@ -43,9 +45,9 @@ pub enum EngineError {
     )]
     StateTooLarge { limit_mib: u64 },
     #[error(
-        "the engine cannot keep the state of a container with a volume, whose files no image holds: the image declares `VOLUME {path}`"
+        "the state of a container with a volume cannot be saved, since no image holds a volume's files: the image declares `VOLUME {path}`"
     )]
-    VolumeNotKept { path: String },
+    VolumeNotSavable { path: String },
     #[error("the image has no user `{user}`, which the task declares for its agent")]
     NoSuchUser { user: String },
     #[error("the guest did not start: {message}")]
@@ -91,10 +93,10 @@ impl EngineError {
             | Self::ApiVersion { .. }
             | Self::Unsupported { .. }
             | Self::MissingImage { .. }
-            | Self::VolumeNotKept { .. }
+            | Self::VolumeNotSavable { .. }
             | Self::Io { .. } => Blame::Caller,
             Self::NoSuchUser { .. } => Blame::Task,
-            Self::NotKept { .. } | Self::StateTooLarge { .. } => Blame::Solver,
+            Self::NotSavable { .. } | Self::StateTooLarge { .. } => Blame::Solver,
         }
     }
 

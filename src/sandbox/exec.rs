@@ -5,22 +5,23 @@ use std::time::Duration;
 
 use crate::model::ShellOutcome;
 
-/// Time-out of one shell command and limit of its kept output.
+/// Limits of one shell command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecLimit {
     pub timeout: Duration,
-    /// Maximum kept bytes of output: the first half and the last half of it. The bytes between are counted and dropped.
-    pub keep: usize,
+    /// Maximum bytes of output that are returned: the first half and the last half of it. The bytes
+    /// between are counted and dropped.
+    pub max_output: usize,
 }
 
 impl Default for ExecLimit {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(30), keep: DEFAULT_KEEP }
+        Self { timeout: Duration::from_secs(30), max_output: DEFAULT_MAX_OUTPUT }
     }
 }
 
 /// Observations shown to a model are far smaller; logs worth reading are rarely larger.
-const DEFAULT_KEEP: usize = 64 * 1024;
+const DEFAULT_MAX_OUTPUT: usize = 64 * 1024;
 
 /// How one command of the long-lived shell ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct ShellResult {
     /// Standard output and error in the order written. Output of background jobs since the last command comes first.
     /// Where bytes were dropped there is a line `… N bytes omitted …`.
     pub output: Vec<u8>,
-    /// Number of bytes written, kept or not.
+    /// Number of bytes written, returned or not.
     pub bytes: u64,
     /// The shell had to be restarted: its folder, variables and functions are lost.
     pub shell_restarted: bool,
@@ -46,8 +47,8 @@ pub struct Process {
     pub cwd: String,
     pub stdin: Vec<u8>,
     pub timeout: Duration,
-    /// Maximum kept bytes of each of the two outputs, as in [`ExecLimit::keep`].
-    pub keep: usize,
+    /// Maximum bytes of each of the two outputs, as in [`ExecLimit::max_output`].
+    pub max_output: usize,
 }
 
 impl Process {
@@ -60,7 +61,7 @@ impl Process {
             cwd: "/".to_owned(),
             stdin: Vec::new(),
             timeout: limit.timeout,
-            keep: limit.keep,
+            max_output: limit.max_output,
         }
     }
 
@@ -95,9 +96,9 @@ pub struct ProcessResult {
     pub outcome: ProcessOutcome,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// Number of bytes written, kept or not.
+    /// Number of bytes written, returned or not.
     pub stdout_bytes: u64,
-    /// Number of bytes written, kept or not.
+    /// Number of bytes written, returned or not.
     pub stderr_bytes: u64,
     /// Measured in the guest.
     pub took: Duration,

@@ -8,19 +8,19 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Image {
     reference: String,
-    /// Keeps a snapshot alive; its engine removes the snapshot when the last clone is dropped.
-    _keeper: Option<Arc<dyn Any + Send + Sync>>,
+    /// Removes the image from the engine when the last clone is dropped, e.g. a snapshot.
+    _guard: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Image {
     /// An image that the engine has under this name.
     pub fn named(reference: impl Into<String>) -> Self {
-        Self { reference: reference.into(), _keeper: None }
+        Self { reference: reference.into(), _guard: None }
     }
 
-    /// An image that lives as long as `keeper`, which is dropped with the last clone.
-    pub fn kept(reference: impl Into<String>, keeper: impl Any + Send + Sync) -> Self {
-        Self { reference: reference.into(), _keeper: Some(Arc::new(keeper)) }
+    /// An image whose `guard` is dropped with the last clone, e.g. to remove it from the engine.
+    pub fn guarded(reference: impl Into<String>, guard: impl Any + Send + Sync) -> Self {
+        Self { reference: reference.into(), _guard: Some(Arc::new(guard)) }
     }
 
     /// The name.

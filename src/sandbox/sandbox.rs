@@ -26,8 +26,8 @@ use super::{
 const ANSWER_SLACK: Duration = Duration::from_secs(30);
 /// Time-out of a file operation; a program in the sandbox can delay one only by exhausting the machine.
 pub(super) const FILE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Maximum kept output of any request, so that a caller's mistake does not exhaust the guest's memory.
-const MAX_KEEP: usize = MAX_INPUT;
+/// Maximum output of any request, so that a caller's mistake does not exhaust the guest's memory.
+const MAX_OUTPUT: usize = MAX_INPUT;
 /// Maximum length of the line that replaces omitted bytes.
 const MARKER_SLACK: usize = 64;
 
@@ -78,14 +78,14 @@ impl Sandbox {
     pub async fn shell(&self, command: &str, limit: &ExecLimit) -> Result<ShellResult, SandboxError> {
         fits("the command", command.len(), MAX_COMMAND)?;
         no_nul("the command", command.as_bytes())?;
-        let keep = limit.keep.min(MAX_KEEP);
+        let max_output = limit.max_output.min(MAX_OUTPUT);
         let request = |id| ToGuest::Shell {
             id,
             timeout_ms: millis(limit.timeout),
-            keep: keep as u64,
+            max_output: max_output as u64,
             command: command.as_bytes().to_vec(),
         };
-        let ended = self.run(request, &[], limit.timeout, keep).await?;
+        let ended = self.run(request, &[], limit.timeout, max_output).await?;
         let ToHost::ShellDone { how, restarted, bytes, micros, .. } = ended.last else {
             return Err(self.nonsense(&ended.last).await);
         };
@@ -102,10 +102,14 @@ impl Sandbox {
     pub async fn spawn(&self, process: &Process) -> Result<ProcessResult, SandboxError> {
         fits("standard input", process.stdin.len(), MAX_INPUT)?;
         let program = program(process)?;
-        let keep = process.keep.min(MAX_KEEP);
-        let request =
-            |id| ToGuest::Spawn { id, timeout_ms: millis(process.timeout), keep: keep as u64, program };
-        let ended = match self.run(request, &process.stdin, process.timeout, keep).await {
+        let max_output = process.max_output.min(MAX_OUTPUT);
+        let request = |id| ToGuest::Spawn {
+            id,
+            timeout_ms: millis(process.timeout),
+            max_output: max_output as u64,
+            program,
+        };
+        let ended = match self.run(request, &process.stdin, process.timeout, max_output).await {
             Ok(ended) => ended,
             Err(SandboxError::Failed { message }) => return Ok(not_started(message)),
             Err(error) => return Err(error),
@@ -174,7 +178,7 @@ impl Sandbox {
         }
     }
 
-    /// Starts a program on a pseudo-terminal of its own; its time-out, standard input and `keep` are not used. The image
+    /// Starts a program on a pseudo-terminal of its own; its time-out, standard input and `max_output` are not used. The image
     /// needs no additional software for that.
     pub async fn pty(&self, process: &Process, size: PtySize) -> Result<Pty, SandboxError> {
         let program = program(process)?;
@@ -285,7 +289,7 @@ impl Sandbox {
         request: impl FnOnce(u32) -> ToGuest,
         input: &[u8],
         timeout: Duration,
-        keep: usize,
+        max_output: usize,
     ) -> Result<Ended, SandboxError> {
         let mut operation = self.begin(request).await?;
         let sender = operation.sender();
@@ -303,7 +307,7 @@ impl Sandbox {
                 match self.reply(&mut operation).await? {
                     ToHost::Chunk { stream, bytes, .. } => {
                         let collected = if stream == Stream::Out { &mut stdout } else { &mut stderr };
-                        if collected.len() + bytes.len() > keep + MARKER_SLACK {
+                        if collected.len() + bytes.len() > max_output + MARKER_SLACK {
                             return Err(self
                                 .protocol("the guest sent more output than it may".to_owned())
                                 .await);

@@ -34,10 +34,10 @@ pub struct ImageConfig {
 }
 
 impl ImageConfig {
-    /// An error if the state of containers cannot be kept as an image.
-    pub fn check_kept(&self) -> Result<(), EngineError> {
+    /// An error if the state of containers cannot be saved as an image.
+    pub fn check_savable(&self) -> Result<(), EngineError> {
         match self.volumes.first() {
-            Some(path) => Err(EngineError::VolumeNotKept { path: path.clone() }),
+            Some(path) => Err(EngineError::VolumeNotSavable { path: path.clone() }),
             None => Ok(()),
         }
     }

@@ -29,7 +29,7 @@ impl Sandbox {
             cwd: "/".to_owned(),
             stdin: bytes,
             timeout: FILE_TIMEOUT,
-            keep: MAX_COMPLAINT,
+            max_output: MAX_COMPLAINT,
         };
         let done = self.spawn(&process).await?;
         match done.outcome {

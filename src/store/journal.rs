@@ -100,12 +100,12 @@ impl ReadStore {
     /// build.
     pub fn latest(&self, stage: Stage) -> Result<Vec<Key>, StoreError> {
         let mut keys = self.keys(stage)?;
-        self.keep_latest(stage, &mut keys)?;
+        self.retain_latest(stage, &mut keys)?;
         Ok(keys)
     }
 
     /// Leaves the key of the latest build where several of `keys` are of one input.
-    pub fn keep_latest(&self, stage: Stage, keys: &mut Vec<Key>) -> Result<(), StoreError> {
+    pub fn retain_latest(&self, stage: Stage, keys: &mut Vec<Key>) -> Result<(), StoreError> {
         keys.sort();
         keys.dedup();
         let is_unique = |pair: &[Key]| pair[0].asked() != pair[1].asked();

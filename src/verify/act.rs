@@ -207,10 +207,11 @@ async fn solve(files: &FileTree, sandbox: &Sandbox, context: &ActContext<'_>) ->
     Ok(acted)
 }
 
-/// The last `keep` bytes of a file in the container, for people. Empty if it cannot be read.
-pub(super) async fn end_of(path: &str, keep: usize, sandbox: &Sandbox) -> Result<String, SandboxError> {
+/// The last bytes of a file in the container, `last` of them, for people. Empty if the file cannot be
+/// read.
+pub(super) async fn end_of(path: &str, last: usize, sandbox: &Sandbox) -> Result<String, SandboxError> {
     match sandbox.get(path, MAX_OUTPUT).await {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(keep)..]).into_owned()),
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(last)..]).into_owned()),
         // Later steps show what is wrong with a container that cannot do this.
         Err(
             GetError::Missing { .. }
@@ -289,7 +290,7 @@ pub(super) fn is_below(folder: &str, path: &str) -> bool {
 }
 
 async fn shell(command: &str, timeout: Duration, sandbox: &Sandbox) -> Result<Acted, SandboxError> {
-    let done = sandbox.shell(command, &ExecLimit { timeout, keep: MAX_LOG }).await?;
+    let done = sandbox.shell(command, &ExecLimit { timeout, max_output: MAX_LOG }).await?;
     let output = String::from_utf8_lossy(&done.output).into_owned();
     Ok(Acted { exit: Some(done.outcome), output, ..Acted::default() })
 }

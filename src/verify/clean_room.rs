@@ -6,7 +6,7 @@ use super::no_verdict::{NoVerdict, Phase};
 use super::programs::{self, Left};
 use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, Verified, VerifierLog, add_files, host_failed};
 use super::subject::{CheckError, CheckedSubject, SubjectLimits, SubjectState, check_archives};
-use super::target::{Judged, Keep, TrialContext};
+use super::target::{Judged, Retain, TrialContext};
 use crate::model::{Limits, Outcome, Task, Verdict};
 use crate::sandbox::{ArchiveError, GetError, Sandbox, SandboxError, Stopped};
 
@@ -17,9 +17,14 @@ const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.con
 const SUBJECT_MB: u32 = 2 * (SubjectLimits::STANDARD.bytes >> 20) as u32;
 
 /// Kills the solver in `sandbox` and judges the state that it left.
-pub(super) async fn judge(context: &TrialContext<'_>, task: &Task, sandbox: Sandbox, keep: Keep) -> Judged {
+pub(super) async fn judge(
+    context: &TrialContext<'_>,
+    task: &Task,
+    sandbox: Sandbox,
+    retain: Retain,
+) -> Judged {
     let started = Instant::now();
-    let mut judged = judge_sandbox(context, task, sandbox, keep).await.unwrap_or_else(Judged::lost);
+    let mut judged = judge_sandbox(context, task, sandbox, retain).await.unwrap_or_else(Judged::lost);
     judged.log.seconds = started.elapsed().as_secs_f64();
     judged
 }
@@ -28,25 +33,28 @@ async fn judge_sandbox(
     context: &TrialContext<'_>,
     task: &Task,
     sandbox: Sandbox,
-    keep: Keep,
+    retain: Retain,
 ) -> Result<Judged, NoVerdict> {
     let mounted = engine_files(task, &sandbox).await?;
     let stopped = sandbox.stop().await?;
-    let kept = match keep {
+    let state_image = match retain {
         // The solver fails if no image can hold what it left.
-        Keep::State => Some(stopped.commit().await?),
-        Keep::Fingerprint | Keep::Nothing => None,
+        Retain::StateImage => Some(stopped.commit().await?),
+        Retain::Fingerprint | Retain::Nothing => None,
     };
     let subject = match read_subject(task, &stopped, mounted).await? {
         Ok(subject) => subject,
         Err(cause) => {
-            return Ok(Judged { kept, ..Judged::of(Ok(Verdict::without_checks(Outcome::Fail, cause))) });
+            return Ok(Judged {
+                state_image,
+                ..Judged::of(Ok(Verdict::without_checks(Outcome::Fail, cause)))
+            });
         }
     };
     let CheckedSubject { files, state: SubjectState { hashes, fingerprint, dropped } } = subject;
     let exact = hashes.as_ref().filter(|_| programs::see_only_roots(&task.subject));
     let known = exact.and_then(|hashes| context.condition.known(&hashes.exact, &task.checks));
-    if let Some(checks) = known.filter(|_| keep == Keep::Fingerprint) {
+    if let Some(checks) = known.filter(|_| retain == Retain::Fingerprint) {
         stopped.destroy().await;
         let log = VerifierLog { dropped, ..VerifierLog::default() };
         return Ok(Judged { hashes, fingerprint, log, ..Judged::of(Ok(Verdict::from_checks(checks))) });
@@ -67,7 +75,7 @@ async fn judge_sandbox(
         Err(lost) => Verified { ran: Err(lost), log: VerifierLog::default() },
     };
     let log = VerifierLog { dropped, ..log };
-    Ok(Judged { verdict: ran, hashes, fingerprint, log, kept, reward: None, next: None })
+    Ok(Judged { verdict: ran, hashes, fingerprint, log, state_image, reward: None, next: None })
 }
 
 /// The subject's files, or the reason why they count as a failure of the solver.

@@ -15,7 +15,7 @@ const READY_WITHIN: Duration = Duration::from_secs(15);
 /// The script ends on its own within this time more.
 const MARGIN: Duration = Duration::from_secs(15);
 /// Bytes of its output that are kept for a message.
-const KEEP: usize = 16 << 10;
+const MAX_OUTPUT: usize = 16 << 10;
 /// Exit status of the script if the ENTRYPOINT ended.
 const ENDED: i32 = 3;
 /// Starts its arguments in a session of their own, which outlives the script, and waits until they
@@ -71,7 +71,7 @@ impl StepContext<'_> {
             cwd: config.workdir.clone(),
             stdin: Vec::new(),
             timeout: READY_WITHIN * 4 + MARGIN,
-            keep: KEEP,
+            max_output: MAX_OUTPUT,
         };
         let done = sandbox.spawn(&process).await;
         let done = done.map_err(|error| NoVerdict::Sandbox { phase: Phase::Prepare, error })?;

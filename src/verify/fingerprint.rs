@@ -273,7 +273,7 @@ async fn metadata<'a>(
 ) -> Result<Option<String>, SandboxError> {
     // Kind and mode as one hexadecimal number; the name as it is quoted, with `-> TARGET` behind that of a link.
     let process = Process::new("stat").args(["-c", "%f %u:%g %N", "--"]).args(paths);
-    let process = Process { keep: MAX_METADATA, ..process.env("PATH", "/usr/bin:/bin") };
+    let process = Process { max_output: MAX_METADATA, ..process.env("PATH", "/usr/bin:/bin") };
     let done = match sandbox.spawn(&process).await {
         Ok(done) => done,
         // As where a solver left no process to start, which later steps will show.

@@ -12,7 +12,7 @@ use super::clean_room;
 use super::condition::Condition;
 use super::no_verdict::{NoVerdict, Phase};
 use super::runner::{TrialError, TrialRunner};
-use super::target::{Images, Judged, Keep, Step, Target, TrialContext};
+use super::target::{Images, Judged, Retain, Step, Target, TrialContext};
 use crate::model::{CheckId, EnvironmentDigest, FileTree, Judging, Limits, Task, Verdict, canonical_json};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Network, Sandbox};
 use crate::store::StoreError;
@@ -162,9 +162,9 @@ impl Target for HashedTask<'_> {
         context: &'a TrialContext<'_>,
         _step: usize,
         sandbox: Sandbox,
-        keep: Keep,
+        retain: Retain,
     ) -> LocalBoxFuture<'a, Judged> {
-        Box::pin(clean_room::judge(context, &self.task, sandbox, keep))
+        Box::pin(clean_room::judge(context, &self.task, sandbox, retain))
     }
 
     fn combined(&self, mut steps: Vec<Result<Verdict, NoVerdict>>) -> Result<Verdict, NoVerdict> {

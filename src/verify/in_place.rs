@@ -12,7 +12,7 @@ use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep, ImageSource, Mode, Strategy, hints};
 use super::no_verdict::{NoVerdict, Phase};
 use super::runner::{TrialError, TrialRunner};
-use super::target::{Images, Judged, Keep, Step, Target, TrialContext};
+use super::target::{Images, Judged, Retain, Step, Target, TrialContext};
 use crate::model::{CheckId, CheckResult, EnvironmentDigest, FileTree, Judging, Limits, Outcome, Verdict};
 use crate::sandbox::{EngineError, ExecLimit, ImageConfig, LaunchSpec, Network, Sandbox, SandboxError};
 use crate::syntax::shell_word;
@@ -153,9 +153,9 @@ impl Target for Foreign {
         context: &'a TrialContext<'_>,
         step: usize,
         sandbox: Sandbox,
-        keep: Keep,
+        retain: Retain,
     ) -> LocalBoxFuture<'a, Judged> {
-        Box::pin(async move { StepContext::new(self, context, step).judge(sandbox, keep).await })
+        Box::pin(async move { StepContext::new(self, context, step).judge(sandbox, retain).await })
     }
 
     /// A pass requires a full score in every step that counts.

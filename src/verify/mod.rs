@@ -53,6 +53,6 @@ pub use room::VerifierLog;
 pub use runner::{BuildRecord, EngineOnDemand, TRIAL, TrialError, TrialRecord, TrialRunner};
 pub use slots::{SlotPermit, Slots};
 pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
-pub use target::{Images, Judged, JudgedSteps, Keep, Step, Target, TrialContext, prepared, ready};
+pub use target::{Images, Judged, JudgedSteps, Retain, Step, Target, TrialContext, prepared, ready};
 pub use trial::{Trial, TrialLog, control, run_trial};
 pub use watcher::{RowName, TrialStep, Watcher};

@@ -90,7 +90,7 @@ async fn place(
         cwd: "/".to_owned(),
         stdin: Vec::new(),
         timeout: PLACING,
-        keep: MAX_LOG,
+        max_output: MAX_LOG,
     };
     let done = sandbox.spawn(&process).await?;
     if done.outcome != ProcessOutcome::Exited(0) {
@@ -120,7 +120,7 @@ async fn bring_up(
         Err(error) => return Err(error.into()),
     };
     if let Some(command) = &task.subject.bring_up {
-        let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
+        let limit = ExecLimit { timeout: BRING_UP, max_output: MAX_LOG };
         if let Err(error) = subject.shell(command, &limit).await {
             subject.destroy().await;
             return Err(lost(error));

@@ -149,7 +149,7 @@ async fn answer(
         cwd: request.cwd,
         stdin: decode(&request.stdin)?,
         timeout: limit * PATIENCE + GUEST_MARGIN,
-        keep: MAX_OUTPUT,
+        max_output: MAX_OUTPUT,
     };
     let place = Place { engine: serving.engine, programs: subject, cpus: serving.cpus };
     let ran = observed.during(place, limit, subject.spawn(&process), met_a_limit).await;

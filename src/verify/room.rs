@@ -225,7 +225,7 @@ impl Room<'_> {
             cwd: "/".to_owned(),
             stdin: Vec::new(),
             timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * patience,
-            keep: MAX_LOG,
+            max_output: MAX_LOG,
         };
         let done = verifier.spawn(&process).await.map_err(lost)?;
         log.output =

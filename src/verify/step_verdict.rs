@@ -17,7 +17,7 @@ use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, paid, parse_reward};
 use super::room::{OUT_OF_TIME, VerifierLog};
 use super::subject::CheckError;
-use super::target::{Judged, Keep, TrialContext};
+use super::target::{Judged, Retain, TrialContext};
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{
     ArchiveError, EngineError, GetError, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError, Stopped,
@@ -67,19 +67,19 @@ const REPORTS: [(&str, ReportKind); 4] = [
 
 impl StepContext<'_> {
     /// Judges the step as the task declares.
-    pub(super) async fn judge(self, sandbox: Sandbox, keep: Keep) -> Judged {
+    pub(super) async fn judge(self, sandbox: Sandbox, retain: Retain) -> Judged {
         let started = Instant::now();
-        let mut judged = self.judged(sandbox, keep).await.unwrap_or_else(Judged::lost);
+        let mut judged = self.judged(sandbox, retain).await.unwrap_or_else(Judged::lost);
         judged.log.seconds = started.elapsed().as_secs_f64();
         judged
     }
 
-    async fn judged(&self, sandbox: Sandbox, keep: Keep) -> Result<Judged, NoVerdict> {
-        let (mut kept, mut left) = (None, Changed::default());
-        match keep {
-            Keep::Nothing => {}
-            Keep::Fingerprint => left = changed(&sandbox).await?,
-            Keep::State => kept = Some(sandbox.snapshot().await?),
+    async fn judged(&self, sandbox: Sandbox, retain: Retain) -> Result<Judged, NoVerdict> {
+        let (mut state_image, mut left) = (None, Changed::default());
+        match retain {
+            Retain::Nothing => {}
+            Retain::Fingerprint => left = changed(&sandbox).await?,
+            Retain::StateImage => state_image = Some(sandbox.snapshot().await?),
         }
         let is_last = self.number + 1 == self.task.steps.len();
         let goes_on = |reported: &Reported| !is_last && suffices(self.step, reported);
@@ -105,7 +105,7 @@ impl StepContext<'_> {
         log.output = reported.output;
         log.processor_seconds = reported.processor_seconds;
         let Changed { fingerprint, hashes } = left;
-        Ok(Judged { verdict, hashes, fingerprint, log, reward, kept, next })
+        Ok(Judged { verdict, hashes, fingerprint, log, reward, state_image, next })
     }
 
     /// The solver's container for its next step.
@@ -218,7 +218,7 @@ impl StepContext<'_> {
             cwd: self.spec.workdir.to_owned(),
             stdin: Vec::new(),
             timeout: step.verifier_timeout * VERIFIER_TIMEOUT_FACTOR,
-            keep: MAX_LOG,
+            max_output: MAX_LOG,
         };
         let before = reports(sandbox).await?;
         let before: Vec<_> = before.iter().map(|report| report.as_deref().map(blake3::hash)).collect();
@@ -260,7 +260,7 @@ impl StepContext<'_> {
             cwd: "/".to_owned(),
             stdin: Vec::new(),
             timeout: HARNESS_TIMEOUT,
-            keep: MAX_LOG,
+            max_output: MAX_LOG,
         };
         // Harbor ignores failures of these commands: a solver can make each of them fail.
         sandbox.spawn(&process).await.map(drop)

@@ -96,7 +96,7 @@ pub trait Target: Debug {
         context: &'a TrialContext<'_>,
         step: usize,
         sandbox: Sandbox,
-        keep: Keep,
+        retain: Retain,
     ) -> LocalBoxFuture<'a, Judged>;
 
     /// The verdict on the task, from those on the steps that were reached, in order.
@@ -163,14 +163,14 @@ impl<'a> TrialContext<'a> {
     }
 }
 
-/// How much of the judged state is kept.
+/// Which part of the judged state is retained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum Retain {
     Nothing,
-    /// Names and hashes of its files.
+    /// Its files' names and hashes.
     Fingerprint,
-    /// An image, from which a later round continues.
-    State,
+    /// All of it, as an image. A later round continues from there.
+    StateImage,
 }
 
 /// Result of judging one step.
@@ -184,8 +184,8 @@ pub struct Judged {
     pub log: VerifierLog,
     /// The number that the tests of a foreign task wrote.
     pub reward: Option<f64>,
-    /// The judged state, if it was to be kept and could be.
-    pub kept: Option<Image>,
+    /// The judged state, if it was to be retained as an image and an image can hold it.
+    pub state_image: Option<Image>,
     /// The solver's container, if the next step follows in it.
     pub next: Option<Sandbox>,
 }
@@ -199,7 +199,7 @@ impl Judged {
             fingerprint: Fingerprint::new(),
             log: VerifierLog::default(),
             reward: None,
-            kept: None,
+            state_image: None,
             next: None,
         }
     }
@@ -221,16 +221,16 @@ pub struct JudgedSteps {
     /// Of the first step that has one.
     pub reward: Option<f64>,
     /// Of the last step.
-    pub kept: Option<Image>,
+    pub state_image: Option<Image>,
 }
 
 impl JudgedSteps {
     /// Adds the next step, and returns the container in which another one follows.
     pub fn add(&mut self, judged: Judged) -> Option<Sandbox> {
-        let Judged { verdict, hashes, fingerprint, log, reward, kept, next } = judged;
+        let Judged { verdict, hashes, fingerprint, log, reward, state_image, next } = judged;
         self.verdicts.push(verdict);
         self.log.add(log);
-        (self.hashes, self.fingerprint, self.kept) = (hashes, fingerprint, kept);
+        (self.hashes, self.fingerprint, self.state_image) = (hashes, fingerprint, state_image);
         self.reward = self.reward.or(reward);
         next
     }

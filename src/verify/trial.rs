@@ -11,7 +11,7 @@ use super::fingerprint::{Fingerprint, StateHashes};
 use super::missing_runner::MissingRunner;
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::room::VerifierLog;
-use super::target::{Images, JudgedSteps, Keep, Target, TrialContext, prepared};
+use super::target::{Images, JudgedSteps, Retain, Target, TrialContext, prepared};
 use crate::model::{Assume, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{Engine, LaunchSpec};
 
@@ -141,7 +141,7 @@ async fn try_trial(
         log.output.push_str(&acted.output);
         ended.extend(acted.ended);
         late = act.out_of_time(settings.timeout).filter(|_| acted.exit == Some(ShellOutcome::TimedOut));
-        match judged.add(target.judge(context, step, sandbox, Keep::Fingerprint).await) {
+        match judged.add(target.judge(context, step, sandbox, Retain::Fingerprint).await) {
             Some(next) => sandbox = next,
             None => break,
         }

@@ -107,7 +107,7 @@ fn long_output_keeps_its_two_ends_and_exact_counts() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            let limit = ExecLimit { keep: 1000, ..ExecLimit::default() };
+            let limit = ExecLimit { max_output: 1000, ..ExecLimit::default() };
             let command = "echo first; head -c 8000000 /dev/zero | tr '\\0' x; echo; echo last";
             let result = sandbox.shell(command, &limit).await.unwrap();
             let text = String::from_utf8(result.output).unwrap();

@@ -259,7 +259,10 @@ fn a_state_with_names_of_deletions_is_not_committed() {
             let sandbox = launch(&engine).await;
             shell(&sandbox, &format!("mkdir -p /app/sub; touch {name}")).await;
             let refused = sandbox.stop().await.unwrap().commit().await.unwrap_err();
-            assert!(matches!(&refused, EngineError::NotKept { path } if path == name), "{name}: {refused}");
+            assert!(
+                matches!(&refused, EngineError::NotSavable { path } if path == name),
+                "{name}: {refused}"
+            );
         }
     });
 }

@@ -221,8 +221,8 @@ fn a_container_with_a_volume_is_not_committed() {
         let sandbox = engine.launch(&spec(&image, &limits)).await.unwrap();
         assert_eq!(output(&sandbox, "echo kept > /data/file; cat /data/file").await, "kept\n");
         let refused = sandbox.snapshot().await.unwrap_err();
-        assert!(matches!(&refused, EngineError::VolumeNotKept { path } if path == "/data"), "{refused}");
+        assert!(matches!(&refused, EngineError::VolumeNotSavable { path } if path == "/data"), "{refused}");
         let refused = sandbox.stop().await.unwrap().commit().await.unwrap_err();
-        assert!(matches!(&refused, EngineError::VolumeNotKept { path } if path == "/data"), "{refused}");
+        assert!(matches!(&refused, EngineError::VolumeNotSavable { path } if path == "/data"), "{refused}");
     });
 }

@@ -36,7 +36,7 @@ fn programs_get_what_they_are_given_and_nothing_else() {
             let echo = Process::new("/usr/bin/printf").args([OsString::from("%s"), odd.clone()]);
             check(echo, ok(), &odd.clone().into_vec(), b"").await;
             let input: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
-            let cat = Process { stdin: input.clone(), keep: 4 << 20, ..Process::new("/bin/cat") };
+            let cat = Process { stdin: input.clone(), max_output: 4 << 20, ..Process::new("/bin/cat") };
             check(cat, ok(), &input, b"").await;
             // The program never reads its input.
             check(Process { stdin: input, ..Process::new("/bin/true") }, ok(), b"", b"").await;

@@ -112,7 +112,7 @@ pub async fn run_installed(
          OPENAI_BASE_URL=http://127.0.0.1:{PORT}/v1 OPENAI_API_BASE=http://127.0.0.1:{PORT}/v1\n{}",
         installed.command
     );
-    let limit = ExecLimit { timeout: GUEST_LIMIT, keep: LOG_BYTES };
+    let limit = ExecLimit { timeout: GUEST_LIMIT, max_output: LOG_BYTES };
     let mut proxy = Proxy::new(installed, episode, conversation);
     let started = Instant::now();
     let agent_ended = CancellationToken::new();

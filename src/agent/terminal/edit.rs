@@ -68,7 +68,7 @@ impl Act for State {
             (b"(", b'B') => self.pen.line_drawing[0] = false,
             (b")", b'0') => self.pen.line_drawing[1] = true,
             (b")", b'B') => self.pen.line_drawing[1] = false,
-            (b"", b'7') => self.keep_cursor(),
+            (b"", b'7') => self.save_cursor(),
             (b"", b'8') => self.restore_cursor(),
             (b"#", b'8') => self.alignment_test(),
             (b"", b'=') => self.keys.application_keypad = true,
@@ -198,7 +198,7 @@ impl State {
                 let (upper, lower) = (arguments.get(0, 1, 1)?, arguments.get(1, 1, rows)?);
                 self.set_region(upper - 1, lower - 1);
             }
-            b's' => self.keep_cursor(),
+            b's' => self.save_cursor(),
             b'u' => self.restore_cursor(),
             b't' => self.window(arguments),
             b'c' => {}

@@ -146,11 +146,11 @@ pub(super) struct State {
     pub(super) last: Option<u8>,
     joined: bool,
     /// The cursor that DECSC saved.
-    kept: Cursor,
+    saved: Cursor,
     /// The cursor's place before the switch to the alternate screen. It stays after the switch
     /// back.
-    kept_main: Option<(usize, usize)>,
-    kept_pen: Pen,
+    saved_main: Option<(usize, usize)>,
+    saved_pen: Pen,
     main: Option<Saved>,
     pub(super) answers: Vec<u8>,
 }
@@ -171,9 +171,9 @@ impl State {
             origin: false,
             last: None,
             joined: false,
-            kept: Cursor::default(),
-            kept_main: None,
-            kept_pen: Pen::default(),
+            saved: Cursor::default(),
+            saved_main: None,
+            saved_pen: Pen::default(),
             main: None,
             answers: Vec::new(),
         };
@@ -188,7 +188,7 @@ impl State {
     /// Resets colours, character sets and the saved cursor, but not its origin mode.
     pub(super) fn reset_pen(&mut self) {
         self.pen = Pen::default();
-        self.kept = Cursor { origin: self.kept.origin, ..Cursor::default() };
+        self.saved = Cursor { origin: self.saved.origin, ..Cursor::default() };
         self.last = None;
     }
 
@@ -203,14 +203,14 @@ impl State {
         (self.x, self.y) = (0, 0);
     }
 
-    pub(super) fn keep_cursor(&mut self) {
-        self.kept = Cursor { pen: self.pen, x: self.x, y: self.y, origin: self.origin };
+    pub(super) fn save_cursor(&mut self) {
+        self.saved = Cursor { pen: self.pen, x: self.x, y: self.y, origin: self.origin };
     }
 
     pub(super) fn restore_cursor(&mut self) {
-        let kept = self.kept;
-        (self.pen, self.origin) = (kept.pen, kept.origin);
-        self.move_to(Some(kept.x), Some(kept.y));
+        let saved = self.saved;
+        (self.pen, self.origin) = (saved.pen, saved.origin);
+        self.move_to(Some(saved.x), Some(saved.y));
     }
 
     /// Moves the cursor, at most to the edges.
@@ -278,17 +278,17 @@ impl State {
             return;
         }
         if with_cursor {
-            self.kept_main = Some((self.x, self.y));
+            self.saved_main = Some((self.x, self.y));
         }
-        self.kept_pen = self.pen;
+        self.saved_pen = self.pen;
         self.main = Some(self.grid.save());
     }
 
     pub(super) fn alternate_off(&mut self, with_cursor: bool) {
-        if with_cursor && let Some((x, y)) = self.kept_main {
+        if with_cursor && let Some((x, y)) = self.saved_main {
             (self.x, self.y) = (x, y);
             let sets = self.pen;
-            self.pen = Pen { background: self.kept_pen.background, ..sets };
+            self.pen = Pen { background: self.saved_pen.background, ..sets };
         }
         if let Some(saved) = self.main.take() {
             self.grid.restore(saved);

@@ -28,10 +28,12 @@ fn to_guest() -> impl Strategy<Value = ToGuest> {
     let n = any::<u32>;
     prop_oneof![
         (n(), bytes(), bytes()).prop_map(|(version, workdir, home)| ToGuest::Boot { version, workdir, home }),
-        (n(), any::<u64>(), any::<u64>(), bytes())
-            .prop_map(|(id, timeout_ms, keep, command)| ToGuest::Shell { id, timeout_ms, keep, command }),
-        (n(), any::<u64>(), any::<u64>(), program())
-            .prop_map(|(id, timeout_ms, keep, program)| ToGuest::Spawn { id, timeout_ms, keep, program }),
+        (n(), any::<u64>(), any::<u64>(), bytes()).prop_map(|(id, timeout_ms, max_output, command)| {
+            ToGuest::Shell { id, timeout_ms, max_output, command }
+        }),
+        (n(), any::<u64>(), any::<u64>(), program()).prop_map(|(id, timeout_ms, max_output, program)| {
+            ToGuest::Spawn { id, timeout_ms, max_output, program }
+        }),
         (n(), any::<u16>(), any::<u16>(), program()).prop_map(|(id, rows, cols, program)| ToGuest::Pty {
             id,
             rows,
@@ -154,6 +156,6 @@ fn hostile_lengths_are_refused_before_anything_is_kept() {
 #[test]
 fn the_longest_command_fits_a_frame() {
     let command = vec![b'x'; MAX_COMMAND];
-    let message = ToGuest::Shell { id: 1, timeout_ms: 1, keep: 1, command };
+    let message = ToGuest::Shell { id: 1, timeout_ms: 1, max_output: 1, command };
     assert_eq!(read(&written(std::slice::from_ref(&message)), 100_000), Ok(vec![message]));
 }

@@ -68,7 +68,7 @@ impl DockerEngine {
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
         self.build(&reference, spec, Layers::Fresh).await?;
-        Ok(Image::kept(reference, guard))
+        Ok(Image::guarded(reference, guard))
     }
 
     /// Configuration that containers of `image` inherit.

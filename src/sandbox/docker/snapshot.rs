@@ -33,13 +33,13 @@ impl DockerEngine {
         };
         let unkept = |change: &Change| change.path.split('/').any(|name| name.starts_with(WHITEOUT));
         if let Some(change) = self.changes(id).await?.into_iter().find(unkept) {
-            return Err(EngineError::NotKept { path: change.path });
+            return Err(EngineError::NotSavable { path: change.path });
         }
         let inspected = self.shared.inspected_with_size(id).await?;
         let size = inspected.size_rw;
         let mut mounts = inspected.mounts.into_iter().flatten().filter(|mount| !terminals::is_ours(mount));
         if let Some(path) = mounts.find_map(volume_at) {
-            return Err(EngineError::VolumeNotKept { path });
+            return Err(EngineError::VolumeNotSavable { path });
         }
         let limit = self.shared.live().get(id).map(|watched| watched.max_bytes);
         check_size(size, limit)?;
@@ -58,7 +58,7 @@ impl DockerEngine {
         tracing::debug!(container = %id, reference, "committing a container");
         let committed = self.shared.docker.commit_container(options, config).await;
         committed.map_err(|error| self.shared.error("commit a container", error))?;
-        Ok(Image::kept(reference, guard))
+        Ok(Image::guarded(reference, guard))
     }
 
     /// Pauses a container until the returned value is dropped.
@@ -184,8 +184,8 @@ mod tests {
         check(r#"{"Type":"bind","Source":"/x","Destination":"/.termsmith/guest"}"#, None);
         check("{}", None);
         let config = ImageConfig { volumes: vec!["/data".to_owned()], ..ImageConfig::default() };
-        let refused = config.check_kept().unwrap_err();
+        let refused = config.check_savable().unwrap_err();
         assert!(refused.to_string().ends_with("`VOLUME /data`"), "{refused}");
-        assert!(ImageConfig::default().check_kept().is_ok());
+        assert!(ImageConfig::default().check_savable().is_ok());
     }
 }
