@@ -41,7 +41,7 @@ impl Fixture {
         let scratch = tempfile::tempdir()?;
         let store = Store::new(RunDir::open(scratch.path())?);
         let hashed = hash_draft(&assets, &store, blueprint, &Publication::default())?;
-        if hashed.draft.task.subject.programs {
+        if hashed.draft.task.submission.programs {
             bail!(
                 "the tests of `{id}` run programs, so its trials take three containers; choose another one"
             );

@@ -1,4 +1,4 @@
-//! Peak memory of termsmith itself, by the number of rollouts, and with a large subject.
+//! Peak memory of termsmith itself, by the number of rollouts, and with a large submission.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -19,7 +19,7 @@ use crate::assets::Assets;
 use crate::domain::{RecipeDecl, VariantsDecl};
 use crate::harbor::task_name;
 use crate::model::{
-    Blueprint, CheckId, Draft, File, FileTree, Limits, RelPath, Seed, SubjectSpec, Task, Variant,
+    Blueprint, CheckId, Draft, File, FileTree, Limits, RelPath, Seed, SubmissionSpec, Task, Variant,
     WrongSolution,
 };
 use crate::mutate::variants;
@@ -138,15 +138,15 @@ pub fn draft(
     let environment = environment(shared, &renderer, recipe, &contexts.full)?;
     let solution = solution_files(&renderer, "solution", &contexts.full)?;
     let second = solution_files(&renderer, "second", &contexts.full)?;
-    let subject = SubjectSpec {
-        roots: decl.subject.roots.clone(),
-        programs: decl.subject.programs,
-        bring_up: decl.subject.bring_up.clone(),
-        shared_because: decl.subject.shared_because.clone(),
+    let submission = SubmissionSpec {
+        roots: decl.submission.roots.clone(),
+        programs: decl.submission.programs,
+        bring_up: decl.submission.bring_up.clone(),
+        shared_because: decl.submission.shared_because.clone(),
     };
     let limits = decl.limits.over(limits);
     let shipping =
-        Shipping { environment: &environment, canary: &canary, subject: &subject, limits: &limits };
+        Shipping { environment: &environment, canary: &canary, submission: &submission, limits: &limits };
     let tests = tests(shared, &renderer, &contexts.full, shipping)?;
     let checks = check_ids(tests.text("test_outputs.py").unwrap_or_default());
     let weights = weights(recipe, &checks)?;
@@ -179,7 +179,7 @@ pub fn draft(
         weights,
         limits,
         profile: decl.profile,
-        subject,
+        submission,
     };
     Ok(Draft {
         task,
@@ -200,7 +200,7 @@ pub fn redrawn_tests(
     draft: &Draft,
     draw: u32,
 ) -> Result<Option<FileTree>, AuthorError> {
-    let Task { blueprint, name, environment, canary, subject, limits, .. } = &draft.task;
+    let Task { blueprint, name, environment, canary, submission, limits, .. } = &draft.task;
     let renderer = Renderer {
         recipe: recipe.id.as_str(),
         files: &recipe.files,
@@ -209,7 +209,7 @@ pub fn redrawn_tests(
     };
     let contexts = contexts(&renderer, recipe, blueprint, name.as_str())?;
     let redrawing = Renderer { seed: blueprint.seed.derive(&["redraw", &draw.to_string()]), ..renderer };
-    let shipping = Shipping { environment, canary, subject, limits };
+    let shipping = Shipping { environment, canary, submission, limits };
     let tests = tests(shared, &redrawing, &contexts.full, shipping)?;
     Ok((tests != draft.task.tests).then_some(tests))
 }
@@ -324,7 +324,7 @@ fn tests(
 pub struct Shipping<'a> {
     pub environment: &'a FileTree,
     pub canary: &'a str,
-    pub subject: &'a SubjectSpec,
+    pub submission: &'a SubmissionSpec,
     pub limits: &'a Limits,
 }
 
@@ -337,7 +337,7 @@ const MARGIN_SEC: u32 = 10;
 pub fn shipped_tests(
     shared: &AuthorAssets,
     own: FileTree,
-    Shipping { environment, canary, subject, limits }: Shipping<'_>,
+    Shipping { environment, canary, submission, limits }: Shipping<'_>,
 ) -> Result<FileTree, AuthorError> {
     let mut files = own;
     if let Some(checks) = files.text("test_outputs.py") {
@@ -352,9 +352,9 @@ pub fn shipped_tests(
         Renderer { recipe: "(verifier)", files: &shared.verifier, seed: Seed(0), words: &shared.words };
     let context = Value::from(Serde(serde_json::json!({
         "canary": canary,
-        "workdir": subject.workdir(),
-        "roots": subject.roots,
-        "as_root": subject.needs_shared().is_some(),
+        "workdir": submission.workdir(),
+        "roots": submission.roots,
+        "as_root": submission.needs_shared().is_some(),
         "seconds": limits.verifier_timeout_sec.saturating_sub(MARGIN_SEC).max(1),
         // Milliseconds per second of half a processor, or of half the container's share.
         "half_ms": (limits.cpus.min(1.0) * 500.0) as u32,

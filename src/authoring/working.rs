@@ -13,7 +13,7 @@ use crate::author::canary;
 use crate::author::{Shipping, check_ids, shipped_tests};
 use crate::harbor::task_name;
 use crate::model::{
-    Clauses, Difficulty, Draft, ExpertScript, File, FileTree, RelPath, SubjectSpec, Task, WrongSolution,
+    Clauses, Difficulty, Draft, ExpertScript, File, FileTree, RelPath, SubmissionSpec, Task, WrongSolution,
 };
 
 /// The folder that solutions write to.
@@ -110,7 +110,7 @@ impl Working {
         let name = task_name(&blueprint);
         let canary = canary(&name, blueprint.seed);
         let environment = self.environment(context)?;
-        let subject = SubjectSpec {
+        let submission = SubmissionSpec {
             roots: vec![WORKDIR.to_owned()],
             programs: runs_programs(&self.checks),
             bring_up: None,
@@ -127,7 +127,8 @@ impl Working {
             limits.agent_timeout_sec = minutes * 60;
         }
         let given = self.made.as_ref().map_or(&environment, |made| &made.files);
-        let shipping = Shipping { environment: given, canary: &canary, subject: &subject, limits: &limits };
+        let shipping =
+            Shipping { environment: given, canary: &canary, submission: &submission, limits: &limits };
         let tests = shipped_tests(context.kit, own, shipping)?;
         Ok(Task {
             name,
@@ -144,7 +145,7 @@ impl Working {
             weights,
             limits,
             profile: spec.profile,
-            subject,
+            submission,
         })
     }
 

@@ -119,7 +119,7 @@ async fn attempt(engine: &Engine, hashed: &HashedTask<'_>) -> Result<(Verdict, V
         "{}\n{}\n\nThis is the task's sandbox. Leave with `exit` or Ctrl-D to have your work judged.\n",
         task.title, task.instruction
     ));
-    tty::attach(&sandbox, task.subject.workdir()).await?;
+    tty::attach(&sandbox, task.submission.workdir()).await?;
     say::note("judging …");
     let mut judged = JudgedSteps::default();
     judged.add(hashed.judge(&context, 0, sandbox, Retain::Nothing).await);

@@ -34,7 +34,7 @@ pub use param::{Param, ParamRange};
 pub use plan::{Domains, Plan, UnknownDomain, plan};
 pub(crate) use problem::suggest;
 pub use problem::{DomainError, Position, Problem};
-pub use recipe_decl::{RecipeDecl, Recipes, SubjectDecl, WrongDecl};
+pub use recipe_decl::{RecipeDecl, Recipes, SubmissionDecl, WrongDecl};
 pub use scaffold::{ScaffoldError, new_domain, new_recipe};
 pub use shard::{Shard, ShardError};
 pub(crate) use source::{Source, Step, at};

@@ -48,7 +48,7 @@ pub struct RecipeDecl {
     #[serde(default)]
     pub limits: LimitOverrides,
     /// Which part of the solver's container is judged, and how.
-    pub subject: SubjectDecl,
+    pub submission: SubmissionDecl,
     /// Values that are drawn at random for each task.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ParamFile>")]
@@ -66,7 +66,7 @@ pub struct RecipeDecl {
 /// Which part of the solver's container is judged, and how.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SubjectDecl {
+pub struct SubmissionDecl {
     /// Absolute paths of folders that are copied to the verifier. The first is the work directory.
     pub roots: Vec<String>,
     /// Whether the tests run programs that the solver left.
@@ -171,7 +171,7 @@ impl RecipeDecl {
             let message = format!("the weight of `{name}` is {weight}; it must be positive");
             complain(source.problem(at!["weights", name.as_str()], message));
         }
-        problems.extend(self.check_subject(source));
+        problems.extend(self.check_submission(source));
         problems.extend(self.check_params(source));
         problems.extend(self.variants.check(source));
         problems.extend(self.limits.check(source));
@@ -197,24 +197,24 @@ impl RecipeDecl {
         problems
     }
 
-    fn check_subject(&self, source: &Source<'_>) -> Vec<Problem> {
+    fn check_submission(&self, source: &Source<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
-        if self.subject.roots.is_empty() {
-            let problem = source.problem(at!["subject", "roots"], "`roots` is empty");
+        if self.submission.roots.is_empty() {
+            let problem = source.problem(at!["submission", "roots"], "`roots` is empty");
             problems.push(problem.hint("name at least the work directory, `/app`"));
         }
-        for (place, root) in self.subject.roots.iter().enumerate() {
+        for (place, root) in self.submission.roots.iter().enumerate() {
             let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
             if !root.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain)) {
-                let problem =
-                    source.problem(at!["subject", "roots", place], format!("`{root}` is not a valid root"));
+                let problem = source
+                    .problem(at!["submission", "roots", place], format!("`{root}` is not a valid root"));
                 problems.push(
                     problem.hint("roots are absolute folders such as `/app`, without `..` and trailing `/`"),
                 );
             }
         }
-        if self.subject.bring_up.is_some() && !self.subject.programs {
-            let problem = source.problem(at!["subject", "bring_up"], "`bring_up` without `programs`");
+        if self.submission.bring_up.is_some() && !self.submission.programs {
+            let problem = source.problem(at!["submission", "bring_up"], "`bring_up` without `programs`");
             problems.push(problem.hint(
                 "services are started only if the tests run the solver's programs: set `programs = true`",
             ));

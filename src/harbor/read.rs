@@ -9,7 +9,8 @@ use super::write::canary_line;
 use super::{NO_NETWORK, ORGANISATION};
 use crate::folder::{Bounds, LARGEST_TEXT, WalkError, is_clutter, read_context, read_file, read_tree};
 use crate::model::{
-    Clauses, File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
+    Clauses, File, FileTree, Limits, PathError, RelPath, SubmissionSpec, Task, TaskDigest, TaskName,
+    task_digest,
 };
 
 /// Limits of a task directory. A task is held in memory. The largest public tasks stay far below.
@@ -284,7 +285,7 @@ impl HarborTask {
             weights: ours.weights.clone(),
             limits: self.limits(ours.pids).map_err(malformed)?,
             profile: ours.profile,
-            subject: SubjectSpec {
+            submission: SubmissionSpec {
                 roots: ours.roots.clone(),
                 programs: ours.programs,
                 bring_up: ours.bring_up.clone(),

@@ -109,7 +109,7 @@ struct Metadata<'a> {
 
 fn written<'a>(task: &'a Task, publication: &Publication) -> Written<'a> {
     let separate =
-        publication.verifier == DeclaredVerifier::Separate && task.subject.needs_shared().is_none();
+        publication.verifier == DeclaredVerifier::Separate && task.submission.needs_shared().is_none();
     let image_prefix = publication.image_prefix.as_deref();
     let docker_image = image_prefix.map(|prefix| format!("{}/{}", prefix.trim_end_matches('/'), task.name));
     let blueprint = &task.blueprint;
@@ -117,7 +117,7 @@ fn written<'a>(task: &'a Task, publication: &Publication) -> Written<'a> {
     let kind = blueprint.kind.as_str().to_owned();
     Written {
         schema_version: SCHEMA_VERSION,
-        artifacts: separate.then_some(task.subject.roots.as_slice()),
+        artifacts: separate.then_some(task.submission.roots.as_slice()),
         task: Package {
             name: Some(format!("{ORGANISATION}/{}", task.name)),
             version: Some(task.recipe_version.to_string()),

@@ -55,7 +55,7 @@ pub use one_line::{one_line, table_cell};
 pub use ranges::{MOST_ATTEMPTS, MOST_TOKENS};
 pub use score::{Scores, floored_percent};
 pub use sentences::squeeze;
-pub use task::{Draft, SubjectSpec, Task, WrongSolution};
+pub use task::{Draft, SubmissionSpec, Task, WrongSolution};
 pub use timings::{RowTiming, ScreeningCost, Timings, TrialCost, TrialSeen};
 pub use trajectory::{
     Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin, Role,

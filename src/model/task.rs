@@ -34,13 +34,13 @@ pub struct Task {
     pub weights: BTreeMap<CheckId, f64>,
     pub limits: Limits,
     pub profile: Profile,
-    pub subject: SubjectSpec,
+    pub submission: SubmissionSpec,
 }
 
 /// Which part of a solver's container is judged, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SubjectSpec {
+pub struct SubmissionSpec {
     /// Absolute paths of folders that are copied to the verifier. The first is the work directory.
     pub roots: Vec<String>,
     /// Whether the tests run programs that the solver left. A second container is started for them.
@@ -54,7 +54,7 @@ pub struct SubjectSpec {
     pub shared_because: Option<String>,
 }
 
-impl SubjectSpec {
+impl SubmissionSpec {
     /// Why other harnesses must run the tests in the solver's container. `None` if a container with
     /// copies of the roots is enough.
     pub fn needs_shared(&self) -> Option<&str> {

@@ -76,7 +76,7 @@ pub struct LaunchSpec<'a> {
     pub network: Network,
     /// Absolute path of the folder in which the shell starts; created if it is missing.
     pub workdir: &'a str,
-    /// Purpose of the container, for its label: `rollout`, `verifier`, `subject`.
+    /// Purpose of the container, for its label: e.g. `rollout`, `verifier` or `programs`.
     pub purpose: &'a str,
     /// Files that must exist before the guest starts.
     pub preload: Vec<Preload>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tempfile::{SpooledData, SpooledTempFile};
 
-/// Archives up to this size stay in memory: most subjects are a few kilobytes, and several are judged at once.
+/// Archives up to this size stay in memory: most submissions are a few kilobytes, and several are judged at once.
 const IN_MEMORY: usize = 4 << 20;
 
 /// Collects bytes in memory, and beyond [`IN_MEMORY`] in an unnamed temporary file, which ends with the process however that ends.

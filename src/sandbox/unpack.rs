@@ -12,7 +12,7 @@ const MAX_COMPLAINT: usize = 4096;
 
 impl Sandbox {
     /// Unpacks a tar archive into `/` with the image's own `tar`, owners and modes kept. Only for a sandbox in which no command of a
-    /// subject has run yet. An upload by the engine, which larger archives and images without `tar` need, takes ten times as long: the
+    /// solver has run yet. An upload by the engine, which larger archives and images without `tar` need, takes ten times as long: the
     /// engine starts a process for each.
     pub async fn unpack(&self, archive: &Spooled) -> Result<(), SandboxError> {
         self.unpack_with("tar", archive).await

@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use super::no_verdict::{NoVerdict, Phase};
 use super::programs::{self, Left};
-use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, Verified, VerifierLog, add_files, host_failed};
-use super::subject::{CheckError, CheckedSubject, SubjectLimits, SubjectState, check_archives};
+use super::room::{MAX_RESULTS, RECEIVED, Room, Verified, VerifierLog, add_files, host_failed};
+use super::submission::{CheckError, CheckedSubmission, SubmissionLimits, SubmissionState, check_archives};
 use super::target::{Judged, Retain, TrialContext};
 use crate::model::{Limits, Outcome, Task, Verdict};
 use crate::sandbox::{ArchiveError, GetError, Sandbox, SandboxError, Stopped};
 
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
-/// Disk space of the largest subject in the verifier's container, which holds it twice: for the
+/// Disk space of the largest submission in the verifier's container, which holds it twice: for the
 /// tests, and in its own place.
-const SUBJECT_MB: u32 = 2 * (SubjectLimits::STANDARD.bytes >> 20) as u32;
+const SUBMISSION_MB: u32 = 2 * (SubmissionLimits::STANDARD.bytes >> 20) as u32;
 
 /// Kills the solver in `sandbox` and judges the state that it left.
 pub(super) async fn judge(
@@ -42,8 +42,8 @@ async fn judge_sandbox(
         Retain::StateImage => Some(stopped.commit().await?),
         Retain::Fingerprint | Retain::Nothing => None,
     };
-    let subject = match read_subject(task, &stopped, mounted).await? {
-        Ok(subject) => subject,
+    let submission = match read_submission(task, &stopped, mounted).await? {
+        Ok(submission) => submission,
         Err(cause) => {
             return Ok(Judged {
                 state_image,
@@ -51,8 +51,8 @@ async fn judge_sandbox(
             });
         }
     };
-    let CheckedSubject { files, state: SubjectState { hashes, fingerprint, dropped } } = subject;
-    let exact = hashes.as_ref().filter(|_| programs::see_only_roots(&task.subject));
+    let CheckedSubmission { files, state: SubmissionState { hashes, fingerprint, dropped } } = submission;
+    let exact = hashes.as_ref().filter(|_| programs::see_only_roots(&task.submission));
     let known = exact.and_then(|hashes| context.condition.known(&hashes.exact, &task.checks));
     if let Some(checks) = known.filter(|_| retain == Retain::Fingerprint) {
         stopped.destroy().await;
@@ -60,10 +60,10 @@ async fn judge_sandbox(
         return Ok(Judged { hashes, fingerprint, log, ..Judged::of(Ok(Verdict::from_checks(checks))) });
     }
     let files = files.finish().map_err(host_failed)?;
-    // A subject can be larger here than on the solver's disk, since sparse files are written in full.
-    let limits = Limits { storage_mb: context.limits.storage_mb + SUBJECT_MB, ..context.limits.clone() };
+    // A submission can be larger here than on the solver's disk, since sparse files are written in full.
+    let limits = Limits { storage_mb: context.limits.storage_mb + SUBMISSION_MB, ..context.limits.clone() };
     let room = Room { context, task, files: &files, limits: &limits };
-    let programs = if task.subject.programs {
+    let programs = if task.submission.programs {
         let left = Left { stopped, files: &files, limits: &limits };
         programs::start(context, task, left).await.map(Some)
     } else {
@@ -78,15 +78,15 @@ async fn judge_sandbox(
     Ok(Judged { verdict: ran, hashes, fingerprint, log, state_image, reward: None, next: None })
 }
 
-/// The subject's files, or the reason why they count as a failure of the solver.
-async fn read_subject(
+/// The submission's files, or the reason why they count as a failure of the solver.
+async fn read_submission(
     task: &Task,
     stopped: &Stopped,
     mounted: Vec<(String, Vec<u8>)>,
-) -> Result<Result<CheckedSubject, String>, NoVerdict> {
-    let limits = SubjectLimits::default();
+) -> Result<Result<CheckedSubmission, String>, NoVerdict> {
+    let limits = SubmissionLimits::default();
     let mut archives = Vec::new();
-    for root in &task.subject.roots {
+    for root in &task.submission.roots {
         match stopped.archive(root, limits.bytes).await {
             Ok(archive) => archives.push((root.clone(), archive.tar)),
             // A deleted root counts as an empty one: every check that needs it fails.
@@ -102,19 +102,19 @@ async fn read_subject(
         }
     }
     let checked = tokio::task::spawn_blocking(move || {
-        let mut checked = check_archives(SUBJECT_ROOT, &archives, &limits)?;
+        let mut checked = check_archives(RECEIVED, &archives, &limits)?;
         let files = mounted.iter();
-        let files = files.map(|(path, bytes)| (format!("{SUBJECT_ROOT}{path}"), 0o644, bytes.as_slice()));
+        let files = files.map(|(path, bytes)| (format!("{RECEIVED}{path}"), 0o644, bytes.as_slice()));
         add_files(&mut checked.files, files).map_err(CheckError::Host)?;
         Ok(checked)
     })
     .await;
     match checked {
         Ok(Ok(checked)) => Ok(Ok(checked)),
-        Ok(Err(CheckError::Subject(error))) => Ok(Err(error.to_string())),
+        Ok(Err(CheckError::Submission(error))) => Ok(Err(error.to_string())),
         Ok(Err(CheckError::Host(source))) => Err(host_failed(source)),
         Err(error) => {
-            let cause = format!("the subject's archive could not be read: {error}");
+            let cause = format!("the submission's archive could not be read: {error}");
             Err(NoVerdict::NoResults { cause })
         }
     }
@@ -123,13 +123,13 @@ async fn read_subject(
 /// Contents of the files that the engine mounts over the container's own, where a root covers them.
 async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec<u8>)>, NoVerdict> {
     let mut found = Vec::new();
-    if !task.subject.roots.iter().any(|root| root == "/etc" || root == "/") {
+    if !task.submission.roots.iter().any(|root| root == "/etc" || root == "/") {
         return Ok(found);
     }
     for path in ENGINE_FILES {
         match sandbox.get(path, MAX_RESULTS).await {
             Ok(bytes) => found.push((path.to_owned(), bytes)),
-            // The file was deleted, or replaced by a link, a folder or a huge file: the subject has none.
+            // The file was deleted, or replaced by a link, a folder or a huge file: the submission has none.
             Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {}
             Err(GetError::Sandbox(error)) => return Err(NoVerdict::Sandbox { phase: Phase::Solve, error }),
         }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_subjects_with_other_likely_checks_have_other_keys() {
+    fn equal_submissions_with_other_likely_checks_have_other_keys() {
         let key = |likely: &[&str]| {
             let likely: Vec<_> = likely.iter().map(|id| CheckId::parse(*id).unwrap()).collect();
             serde_json::to_string(&Condition::FirstFailure { likely: &likely, known: &[] }).unwrap()

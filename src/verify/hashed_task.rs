@@ -50,7 +50,7 @@ pub fn solver_container<'a>(image: &'a Image, task: &'a Task) -> LaunchSpec<'a> 
         limits: &task.limits,
         profile: task.profile,
         network: Network::None,
-        workdir: task.subject.workdir(),
+        workdir: task.submission.workdir(),
         purpose: "solver",
         preload: Vec::new(),
     }
@@ -149,7 +149,7 @@ impl Target for HashedTask<'_> {
     fn settings<'a>(&'a self, _context: &'a TrialContext<'_>, _step: usize) -> ActContext<'a> {
         ActContext {
             solution: &self.task.solution,
-            workdir: self.task.subject.workdir(),
+            workdir: self.task.submission.workdir(),
             timeout: Duration::from_secs(self.task.limits.agent_timeout_sec.into()),
             env: Vec::new(),
             log: None,

@@ -1,4 +1,4 @@
-//! Whether other work of the host kept a subject's programs from running, so that their time limits say nothing about them.
+//! Whether other work of the host kept a solver's programs from running, so that their time limits say nothing about them.
 //!
 //! Tests give programs seconds. On a machine with many more runnable processes than processors, a
 //! program that needs a tenth of its limit can meet it, which would turn the load of the host into
@@ -27,7 +27,7 @@ const SHORT: Duration = Duration::from_secs(1);
 /// Share of one processor. A container that had more while a program ran was not kept from running.
 const SERVED: f64 = 0.5;
 
-/// What was seen of the programs of a subject.
+/// What was seen of the programs of a solver.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     /// A program met its time limit, and a busy host had kept it from running.
@@ -36,7 +36,7 @@ pub(super) struct Observed {
     lost: Duration,
 }
 
-/// The container of a subject's programs, and the host that it shares with others.
+/// The container of a solver's programs, and the host that it shares with others.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) engine: &'a Engine,

@@ -1,10 +1,10 @@
 //! The clean room: turns a solver's state into a verdict.
 //!
 //! 1. The solver's container is killed; nothing of it runs any more.
-//! 2. The declared roots are read as archives, and checked entry by entry ([`subject`]). A pristine
+//! 2. The declared roots are read as archives, and checked entry by entry ([`submission`]). A pristine
 //!    container of the same image gets them twice: the tests read a copy, and the roots lie in their
 //!    own places as well ([`own_place`]).
-//! 3. Where tests run the subject's programs, a container of the committed state holds them, with our guest and the
+//! 3. Where tests run the solver's programs, a container of the committed state holds them, with our guest and the
 //!    bring-up command only; the tests reach it by a relay through the host ([`relay`]).
 //! 4. The checks run in the pristine container, and their results come back as a file that the solver never could touch
 //!    ([`results`]).
@@ -33,7 +33,7 @@ mod room;
 mod runner;
 mod slots;
 mod step_verdict;
-mod subject;
+mod submission;
 mod target;
 mod trial;
 mod watcher;
@@ -52,7 +52,7 @@ pub use reward::{RewardError, is_full, parse_reward};
 pub use room::VerifierLog;
 pub use runner::{BuildRecord, EngineOnDemand, TRIAL, TrialError, TrialRecord, TrialRunner};
 pub use slots::{SlotPermit, Slots};
-pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
+pub use submission::{CheckError, CheckedSubmission, SubmissionError, SubmissionLimits, check_archives};
 pub use target::{Images, Judged, JudgedSteps, Retain, Step, Target, TrialContext, prepared, ready};
 pub use trial::{Trial, TrialLog, control, run_trial};
 pub use watcher::{RowName, TrialStep, Watcher};

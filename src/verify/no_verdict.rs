@@ -50,7 +50,7 @@ pub enum Phase {
     Prepare,
     /// The solver worked in it.
     Solve,
-    /// Programs and services of the subject ran in it.
+    /// The solver's programs and services ran in it.
     Programs,
     /// The tests ran in it.
     Verify,
@@ -61,7 +61,7 @@ impl Phase {
         match self {
             Self::Prepare => "while a container was prepared",
             Self::Solve => "while the solver worked",
-            Self::Programs => "while programs of the subject ran",
+            Self::Programs => "while the solver's programs ran",
             Self::Verify => "while the tests ran",
         }
     }
@@ -71,7 +71,7 @@ impl Phase {
         match self {
             Self::Prepare => "not_prepared",
             Self::Solve => SANDBOX_LOST,
-            Self::Programs => "subject_lost",
+            Self::Programs => "programs_lost",
             Self::Verify => "verifier_lost",
         }
     }
@@ -313,7 +313,7 @@ mod tests {
         let oom: fn() -> _ = || Some(lost(Phase::Solve, Evidence::OutOfMemory));
         let killed: fn() -> _ = || Some(lost(Phase::Solve, Evidence::KilledFromOutside));
         let silent: fn() -> _ = || Some(lost(Phase::Solve, Evidence::Silent));
-        let subject_killed: fn() -> _ = || Some(lost(Phase::Programs, Evidence::KilledFromOutside));
+        let programs_killed: fn() -> _ = || Some(lost(Phase::Programs, Evidence::KilledFromOutside));
         let verifier_killed: fn() -> _ = || Some(lost(Phase::Verify, Evidence::KilledFromOutside));
         let verifier_oom: fn() -> _ = || Some(lost(Phase::Verify, Evidence::OutOfMemory));
         let nothing: fn() -> _ = || Some(no_results());
@@ -325,7 +325,7 @@ mod tests {
         // External failures are retried, and left open if they persist.
         check(&[killed, fine], Lost, Some(Outcome::Pass), 2, 0);
         check(&[killed], Judged, None, 4, 0);
-        check(&[subject_killed, verifier_killed, engine, fine], Judged, Some(Outcome::Pass), 4, 0);
+        check(&[programs_killed, verifier_killed, engine, fine], Judged, Some(Outcome::Pass), 4, 0);
         check(&[engine], Judged, None, 4, 0);
         // Without evidence a control experiment decides.
         check(&[silent], Judged, Some(Outcome::Fail), 2, 1);

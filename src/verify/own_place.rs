@@ -1,4 +1,4 @@
-//! Which roots of a subject lie in their own place in the verifier's container, e.g. `/app` at
+//! Which roots of a submission lie in their own place in the verifier's container, e.g. `/app` at
 //! `/app`.
 //!
 //! A tool of the tests may follow an absolute path that the solver wrote, e.g. git with

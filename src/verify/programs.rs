@@ -6,7 +6,7 @@ use super::condition::Condition;
 use super::no_verdict::{NoVerdict, Phase};
 use super::room::pristine;
 use super::target::TrialContext;
-use crate::model::{Limits, SubjectSpec, Task};
+use crate::model::{Limits, SubmissionSpec, Task};
 use crate::sandbox::{
     Engine, EngineError, ExecLimit, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox,
     SandboxError, Spooled, Stopped,
@@ -14,7 +14,7 @@ use crate::sandbox::{
 
 /// Time limit for the start of a service.
 const BRING_UP: Duration = Duration::from_secs(30);
-/// Time limit for moving the subject into its place.
+/// Time limit for moving the submission into its place.
 const PLACING: Duration = Duration::from_secs(60);
 /// Bytes of output that are kept of either.
 const MAX_LOG: usize = 64 << 10;
@@ -48,7 +48,7 @@ pub(super) async fn start(
 ) -> Result<Sandbox, NoVerdict> {
     let TrialContext { engine, images, condition, .. } = *context;
     let image = &images.solver;
-    if !is_movable(&task.subject) {
+    if !is_movable(&task.submission) {
         return bring_up(engine, image, task, left.stopped).await;
     }
     let Left { stopped, files, limits } = left;
@@ -65,15 +65,15 @@ pub(super) async fn start(
 }
 
 /// Whether the verdict depends on nothing of the solver's container but its roots.
-pub(super) fn see_only_roots(subject: &SubjectSpec) -> bool {
-    !subject.programs || is_movable(subject)
+pub(super) fn see_only_roots(submission: &SubmissionSpec) -> bool {
+    !submission.programs || is_movable(submission)
 }
 
 /// Whether the roots can be moved into another container. Harbor's separate mode moves the same.
-fn is_movable(subject: &SubjectSpec) -> bool {
+fn is_movable(submission: &SubmissionSpec) -> bool {
     // The engine mounts files of its own there.
     let holds_mounts = |root: &String| matches!(root.as_str(), "/" | "/etc" | "/proc" | "/sys" | "/dev");
-    subject.needs_shared().is_none() && !subject.roots.iter().any(holds_mounts)
+    submission.needs_shared().is_none() && !submission.roots.iter().any(holds_mounts)
 }
 
 async fn place(
@@ -83,7 +83,7 @@ async fn place(
     condition: Condition<'_>,
 ) -> Result<(), SandboxError> {
     sandbox.unpack(files).await?;
-    let argv = ["sh", "-c", PLACE, "sh"].into_iter().chain(task.subject.roots.iter().map(String::as_str));
+    let argv = ["sh", "-c", PLACE, "sh"].into_iter().chain(task.submission.roots.iter().map(String::as_str));
     let process = Process {
         argv: argv.map(Into::into).collect(),
         env: vec![("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())],
@@ -95,7 +95,7 @@ async fn place(
     let done = sandbox.spawn(&process).await?;
     if done.outcome != ProcessOutcome::Exited(0) {
         let message =
-            format!("the subject cannot be put in its place: {}", String::from_utf8_lossy(&done.stderr));
+            format!("the submission cannot be put in its place: {}", String::from_utf8_lossy(&done.stderr));
         return Err(SandboxError::Failed { message });
     }
     condition.prepare(sandbox).await
@@ -108,25 +108,25 @@ async fn bring_up(
     task: &Task,
     stopped: Stopped,
 ) -> Result<Sandbox, NoVerdict> {
-    let subject = match stopped.restart("/").await {
-        Ok(subject) => subject,
+    let solver_container = match stopped.restart("/").await {
+        Ok(solver_container) => solver_container,
         Err(error @ (EngineError::NotStarted { .. } | EngineError::Guest { .. })) => {
             // A file in place of a folder that the engine needs can cause this. An engine in trouble could not start a pristine container
             // either. The remaining case is a loss without evidence, since the trouble may have passed.
             engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
-            let message = format!("the subject cannot be started again: {error}");
+            let message = format!("the solver's container cannot be started again: {error}");
             return Err(lost(SandboxError::Failed { message }));
         }
         Err(error) => return Err(error.into()),
     };
-    if let Some(command) = &task.subject.bring_up {
+    if let Some(command) = &task.submission.bring_up {
         let limit = ExecLimit { timeout: BRING_UP, max_output: MAX_LOG };
-        if let Err(error) = subject.shell(command, &limit).await {
-            subject.destroy().await;
+        if let Err(error) = solver_container.shell(command, &limit).await {
+            solver_container.destroy().await;
             return Err(lost(error));
         }
     }
-    Ok(subject)
+    Ok(solver_container)
 }
 
 fn lost(error: SandboxError) -> NoVerdict {

@@ -1,4 +1,4 @@
-//! The tests' only access to the subject's programs: a request to the host, which runs the program through the guest of the subject's
+//! The tests' only access to the solver's programs: a request to the host, which runs the program through the guest of the solver's
 //! container. The result is data.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const MAX_OUTPUT: usize = 4 << 20;
 /// Maximum time limit of one program, times the patience of the run. Tests request seconds.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Kills for want of memory after which nothing of the subject's programs is waited for: many more than programs that need too much have.
+/// Kills for want of memory after which nothing of the solver's programs is waited for: many more than programs that need too much have.
 const MAX_OUT_OF_MEMORY: usize = 30;
 /// Time between two looks at their number.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ enum Reply {
 #[derive(Clone, Copy)]
 pub(super) struct Serving<'a> {
     pub(super) engine: &'a Engine,
-    /// Processors of the subject's container.
+    /// Processors of the solver's container.
     pub(super) cpus: f64,
     /// Factor for time limits.
     pub(super) patience: u32,
@@ -72,18 +72,18 @@ pub(super) enum Leftovers {
     Kept,
 }
 
-/// Answers calls, observes the host meanwhile, and returns only if the subject is lost and not known to be at fault: no check may fail for that. Once the verifier is
+/// Answers calls, observes the host meanwhile, and returns only if the solver's container is lost and not known to be at fault: no check may fail for that. Once the verifier is
 /// gone there is nothing to answer; the verifier's own error names the cause.
 pub(super) async fn serve(
     mut calls: tokio::sync::mpsc::Receiver<RelayCall>,
-    subject: &Sandbox,
+    solver_container: &Sandbox,
     serving: Serving<'_>,
     observed: &mut Observed,
 ) -> SandboxError {
     while let Some(call) = calls.recv().await {
         let answered = tokio::select! {
-            answered = answer(&call.request, subject, serving, observed) => answered,
-            never = ending_storms(subject) => never,
+            answered = answer(&call.request, solver_container, serving, observed) => answered,
+            never = ending_storms(solver_container) => never,
         };
         let reply = match answered {
             Ok(reply) => reply,
@@ -100,13 +100,13 @@ pub(super) async fn serve(
     std::future::pending().await
 }
 
-/// Kills the subject's container once it has run out of memory [`MAX_OUT_OF_MEMORY`] times: programs that fill it again after each kill
+/// Kills the solver's container once it has run out of memory [`MAX_OUT_OF_MEMORY`] times: programs that fill it again after each kill
 /// would otherwise occupy the host until the tests run out of time. Its loss answers the call.
-async fn ending_storms<T>(subject: &Sandbox) -> T {
-    while subject.out_of_memory_kills() < MAX_OUT_OF_MEMORY {
+async fn ending_storms<T>(solver_container: &Sandbox) -> T {
+    while solver_container.out_of_memory_kills() < MAX_OUT_OF_MEMORY {
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    if let Err(error) = subject.kill().await {
+    if let Err(error) = solver_container.kill().await {
         tracing::debug!(%error, "cannot kill a container that runs out of memory again and again");
     }
     std::future::pending().await
@@ -128,7 +128,7 @@ enum Unanswered {
 
 async fn answer(
     request: &[u8],
-    subject: &Sandbox,
+    solver_container: &Sandbox,
     serving: Serving<'_>,
     observed: &mut Observed,
 ) -> Result<Reply, Unanswered> {
@@ -137,7 +137,7 @@ async fn answer(
     let request: Request = serde_json::from_slice(request).map_err(|error| malformed(&error))?;
     let decode = |text: &str| BASE64.decode(text).map_err(|error| malformed(&error));
     for (path, content) in &request.files {
-        if let Err(error) = subject.put(path, &decode(content)?, 0o644).await {
+        if let Err(error) = solver_container.put(path, &decode(content)?, 0o644).await {
             return refused_or_lost(error);
         }
     }
@@ -151,10 +151,10 @@ async fn answer(
         timeout: limit * PATIENCE + GUEST_MARGIN,
         max_output: MAX_OUTPUT,
     };
-    let place = Place { engine: serving.engine, programs: subject, cpus: serving.cpus };
-    let ran = observed.during(place, limit, subject.spawn(&process), met_a_limit).await;
+    let place = Place { engine: serving.engine, programs: solver_container, cpus: serving.cpus };
+    let ran = observed.during(place, limit, solver_container.spawn(&process), met_a_limit).await;
     if serving.leftovers == Leftovers::Killed
-        && let Err(error) = subject.end_processes().await
+        && let Err(error) = solver_container.end_processes().await
     {
         return refused_or_lost(error);
     }
@@ -174,7 +174,7 @@ async fn answer(
     }
 }
 
-/// A request that a running subject's container cannot carry out is answered as a failed program, since its files are the solver's. A
+/// A request that a running solver's container cannot carry out is answered as a failed program, since its files are the solver's. A
 /// request that must not be sent is an error of the tests.
 fn refused_or_lost(error: SandboxError) -> Result<Reply, Unanswered> {
     match error {
@@ -186,7 +186,7 @@ fn refused_or_lost(error: SandboxError) -> Result<Reply, Unanswered> {
     }
 }
 
-/// A subject that destroyed its own container has failed; the status says so.
+/// A solver that destroyed its own container has failed; the status says so.
 fn ended_by_itself(error: &SandboxError) -> Reply {
     Reply::Ran { code: 137, stdout: String::new(), stderr: BASE64.encode(error.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! One run of a task's tests: the subject's files and the tests in a pristine container, and its programs in another.
+//! One run of a task's tests: the submission's files and the tests in a pristine container, and its programs in another.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::own_place::own_places;
 use super::pauses::Pauses;
 use super::relay::{self, Leftovers, Serving};
 use super::results::{Reported, parse_results};
-use super::subject::Packing;
+use super::submission::Packing;
 use super::target::TrialContext;
 use crate::model::{Assume, Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
@@ -20,9 +20,9 @@ use crate::sandbox::{
     Spooled,
 };
 
-/// The folder in which the subject's files arrive in the verifier's container. Tests find them
+/// The folder in which the submission's files arrive in the verifier's container. Tests find them
 /// under a name that no solver knows.
-pub(super) const SUBJECT_ROOT: &str = "subject";
+pub(super) const RECEIVED: &str = "subject";
 const RESULTS: &str = "/logs/verifier/checks.json";
 /// Maximum size of the results: an id, a flag and a bounded message per check.
 pub(super) const MAX_RESULTS: u64 = 1 << 20;
@@ -43,7 +43,7 @@ pub struct VerifierLog {
     pub messages: BTreeMap<CheckId, String>,
     /// Output of the test runner.
     pub output: String,
-    /// Entries of the subject that were dropped, with the reason.
+    /// Entries of the submission that were dropped, with the reason.
     pub dropped: Vec<String>,
     pub seconds: f64,
     /// Processor time of the containers of tests and programs, as far as the kernel counts it.
@@ -67,7 +67,7 @@ impl VerifierLog {
 pub(super) struct Room<'a> {
     pub(super) context: &'a TrialContext<'a>,
     pub(super) task: &'a Task,
-    /// The subject's roots, below `/subject`.
+    /// The submission's roots, below `/subject`.
     pub(super) files: &'a Spooled,
     /// Of a container that holds them.
     pub(super) limits: &'a Limits,
@@ -81,7 +81,7 @@ pub(super) struct Verified {
 }
 
 impl Room<'_> {
-    /// Runs the tests. `programs` is the container of the subject's programs, if the tests run any;
+    /// Runs the tests. `programs` is the container of the solver's programs, if the tests run any;
     /// it is destroyed afterwards.
     pub(super) async fn verify(&self, programs: Option<Sandbox>) -> Verified {
         let verifier = match self.furnish(programs.as_ref()).await {
@@ -90,7 +90,7 @@ impl Room<'_> {
         };
         let mut log = VerifierLog::default();
         let mut observed = Observed::default();
-        let leftovers = match self.task.subject.bring_up {
+        let leftovers = match self.task.submission.bring_up {
             Some(_) => Leftovers::Kept,
             None => Leftovers::Killed,
         };
@@ -141,7 +141,7 @@ impl Room<'_> {
         let ran = match ran {
             Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
                 Ok(()) => Ok(verdict),
-                // The subject's programs ran at that time too. If only they are not known to have suffered, they held the disk.
+                // The solver's programs ran at that time too. If only they are not known to have suffered, they held the disk.
                 Err(_) if held_the_disk(programs.as_ref()).await => Ok(verdict),
                 Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
             },
@@ -150,7 +150,7 @@ impl Room<'_> {
         verifier.destroy().await;
         let ran = match (ran, programs) {
             (Ok(verdict), Some(programs)) if !verdict.passed() => {
-                // Clients of the services see a lost subject as a refused connection, which must not count as the solver's failure.
+                // Clients of the services see a lost solver's container as a refused connection, which must not count as the solver's failure.
                 let lives = alive(&programs, assume).await;
                 lives.map(|()| verdict).map_err(|error| NoVerdict::Sandbox { phase: Phase::Programs, error })
             }
@@ -159,11 +159,11 @@ impl Room<'_> {
         Verified { ran, log }
     }
 
-    /// The verifier's container, with the subject and the tests in it.
+    /// The verifier's container, with the submission and the tests in it.
     async fn furnish(&self, programs: Option<&Sandbox>) -> Result<Sandbox, NoVerdict> {
         let network = match programs {
             // Services need a network between the containers; programs alone need none.
-            Some(sandbox) if self.task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
+            Some(sandbox) if self.task.submission.bring_up.is_some() => Network::Of(sandbox.id().clone()),
             _ => Network::None,
         };
         let mut tests = Packing::new();
@@ -181,7 +181,7 @@ impl Room<'_> {
             condition.prepare(&verifier).await?;
             Ok(verifier)
         };
-        // The subject is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
+        // The submission is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
         furnished.await.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })
     }
 
@@ -197,11 +197,11 @@ impl Room<'_> {
             ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
             ("HOME", "/root".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
-            ("SUBJECT_RECEIVED", format!("/{SUBJECT_ROOT}")),
-            ("SUBJECT_ROOTS", own_places(&task.subject.roots).join(":")),
-            ("SUBJECT_WORKDIR", task.subject.workdir().to_owned()),
+            ("SUBJECT_RECEIVED", format!("/{RECEIVED}")),
+            ("SUBJECT_ROOTS", own_places(&task.submission.roots).join(":")),
+            ("SUBJECT_WORKDIR", task.submission.workdir().to_owned()),
         ];
-        let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
+        let relay = task.submission.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
         let shuffle =
             (condition == Condition::Shuffled).then(|| ("TERMSMITH_SHUFFLE", SHUFFLE_SEED.to_owned()));
         let patient = (patience > 1).then(|| ("TERMSMITH_PATIENCE", patience.to_string()));
@@ -231,7 +231,7 @@ impl Room<'_> {
         log.output =
             format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         if done.outcome == ProcessOutcome::TimedOut {
-            // The tests wait only for the subject's files and programs, so the subject caused the timeout.
+            // The tests wait only for the solver's files and programs, so the solver caused the timeout.
             return Ok(Verdict::without_checks(Outcome::Fail, OUT_OF_TIME));
         }
         // What kills the test runner may have written results in its place.
@@ -273,7 +273,7 @@ fn patience(assume: Assume) -> u32 {
     }
 }
 
-/// Whether the subject's programs ran while the disk of the host was full, and held much of it.
+/// Whether the solver's programs ran while the disk of the host was full, and held much of it.
 async fn held_the_disk(programs: Option<&Sandbox>) -> bool {
     match programs {
         Some(programs) => programs.check_host_disk().await.is_ok(),

@@ -16,7 +16,7 @@ use super::pauses::Pauses;
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, paid, parse_reward};
 use super::room::{OUT_OF_TIME, VerifierLog};
-use super::subject::CheckError;
+use super::submission::CheckError;
 use super::target::{Judged, Retain, TrialContext};
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{
@@ -167,11 +167,11 @@ impl StepContext<'_> {
                     | ArchiveError::Unreadable { .. },
                 ) => continue,
             };
-            let limits = super::SubjectLimits::default();
+            let limits = super::SubmissionLimits::default();
             let root = [(artifact.clone(), archive.tar)];
             let carried = match super::check_archives("", &root, &limits) {
                 Ok(carried) => carried,
-                Err(CheckError::Subject(_)) => continue,
+                Err(CheckError::Submission(_)) => continue,
                 Err(CheckError::Host(source)) => return Err(engine_failed(EngineError::Spool { source })),
             };
             // As Harbor does it: what the image has in the folder would hide deletions.

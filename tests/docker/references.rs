@@ -326,7 +326,7 @@ fn states() -> (Task, FileTree) {
     task.environment.files.extend(tree(&[("Dockerfile", dockerfile.as_str()), ("kit.sh", KIT)]).files);
     task.checks =
         STATES.iter().map(|state| CheckId::parse(format!("test_{}", state.name)).unwrap()).collect();
-    task.subject.roots = vec!["/app".to_owned()];
+    task.submission.roots = vec!["/app".to_owned()];
     (task, tree(&[("solve.sh", solution.as_str())]))
 }
 

@@ -3,7 +3,7 @@
 use termsmith::assets::Assets;
 use termsmith::author::{AuthorAssets, draft, recipes};
 use termsmith::domain::{Domains, load_domains, plan};
-use termsmith::model::{CheckId, File, FileTree, Limits, RelPath, Seed, SubjectSpec, Task};
+use termsmith::model::{CheckId, File, FileTree, Limits, RelPath, Seed, SubmissionSpec, Task};
 
 /// The reference solution. The sibling of a saboteur runs it too.
 pub(crate) const REFERENCE: &str = "\
@@ -140,7 +140,7 @@ pub(crate) fn task(shape: Shape) -> Task {
     let mut roots = ["/app", "/srv/shelf/box"].map(str::to_owned).to_vec();
     roots.extend((shape == Shape::System).then(|| "/etc".to_owned()));
     let bring_up = (shape == Shape::Service).then(|| "bash /app/start.sh".to_owned());
-    task.subject = SubjectSpec {
+    task.submission = SubmissionSpec {
         roots,
         programs: matches!(shape, Shape::Programs | Shape::Service),
         bring_up,

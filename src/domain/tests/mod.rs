@@ -70,7 +70,7 @@ base = "core"
 [limits]
 pids = 64
 
-[subject]
+[submission]
 roots = ["/app"]
 
 [params.rows]

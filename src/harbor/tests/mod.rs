@@ -10,7 +10,7 @@ use std::path::Path;
 use super::*;
 use crate::model::{
     Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, File, FileTree, Limits, Profile, RecipeId,
-    RelPath, Seed, SubjectSpec, Task, TaskAuthor,
+    RelPath, Seed, SubmissionSpec, Task, TaskAuthor,
 };
 
 pub(super) fn path(path: &str) -> RelPath {
@@ -65,7 +65,7 @@ pub(super) fn task() -> Task {
         weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,
-        subject: SubjectSpec {
+        submission: SubmissionSpec {
             roots: vec!["/app".to_owned()],
             programs: false,
             bring_up: None,

@@ -16,7 +16,7 @@ fn round_trip(task: &Task) -> Task {
 #[test]
 fn a_task_toml_is_golden() {
     let service = Task {
-        subject: SubjectSpec {
+        submission: SubmissionSpec {
             roots: vec!["/app".to_owned(), "/etc".to_owned()],
             programs: true,
             bring_up: Some("serve &\nsleep 1".to_owned()),
@@ -62,7 +62,7 @@ fn programs_that_ran_in_a_directory_change_no_task() {
 #[test]
 fn tasks_come_back_whole() {
     let limits = Limits { cpus: 0.5, memory_mb: 1, storage_mb: u32::MAX, pids: 9, ..Limits::default() };
-    let subject = SubjectSpec {
+    let submission = SubmissionSpec {
         roots: vec!["/srv/a b".to_owned()],
         programs: true,
         bring_up: Some("a\n'b' \"c\"".to_owned()),
@@ -72,7 +72,7 @@ fn tasks_come_back_whole() {
         ("plain", task()),
         ("limits", Task { limits, ..task() }),
         ("weights", Task { weights: [(CheckId::parse("test_a").unwrap(), 2.5)].into(), ..task() }),
-        ("subject", Task { subject, profile: Profile::Net, ..task() }),
+        ("submission", Task { submission, profile: Profile::Net, ..task() }),
         ("instruction that begins with blank lines", Task { instruction: "\n\n  x".to_owned(), ..task() }),
         (
             "instruction that looks like a canary",
@@ -162,7 +162,7 @@ proptest! {
     ) {
         let blueprint = Blueprint { persona, seed: Seed(seed), index, ..blueprint() };
         let mut task = Task { title, instruction, tests, environment, name: task_name(&blueprint), blueprint, ..task() };
-        task.subject.bring_up = bring_up;
+        task.submission.bring_up = bring_up;
         task.limits = Limits { cpus, agent_timeout_sec: seconds, ..task.limits };
         prop_assert_eq!(write_and_read(&task), task);
     }

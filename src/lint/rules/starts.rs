@@ -32,7 +32,7 @@ fn roots<'a>(subject: &Subject<'a>) -> Vec<&'a str> {
         Some(roots.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>())
     };
     let of_draft =
-        subject.draft.map(|draft| draft.task.subject.roots.iter().map(String::as_str).collect::<Vec<_>>());
+        subject.draft.map(|draft| draft.task.submission.roots.iter().map(String::as_str).collect::<Vec<_>>());
     let mut roots = of_draft.or_else(declared).unwrap_or_else(|| vec![USUAL]);
     let is_system =
         |root: &str| PROGRAMS.iter().any(|folder| root == *folder || root.starts_with(&format!("{folder}/")));

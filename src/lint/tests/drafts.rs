@@ -4,7 +4,7 @@ use super::*;
 use crate::harbor::{DeclaredVerifier, Publication, write_task};
 use crate::model::{
     Blueprint, CheckId, Difficulty, DomainId, Draft, EngineeringKind, ExpertScript, Limits, Profile,
-    RecipeId, Seed, SubjectSpec, Task, TaskAuthor, TaskName, WrongSolution,
+    RecipeId, Seed, SubmissionSpec, Task, TaskAuthor, TaskName, WrongSolution,
 };
 
 fn draft(checks: &[&str], wrong: usize) -> Draft {
@@ -37,7 +37,7 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,
-        subject: SubjectSpec {
+        submission: SubmissionSpec {
             roots: vec!["/app".to_owned()],
             programs: false,
             bring_up: None,

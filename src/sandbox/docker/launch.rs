@@ -154,7 +154,7 @@ impl DockerEngine {
         let shared = &self.shared;
         let streams = shared.attach(&container.id).await?;
         // Starting a running container is not an error, so the request may be repeated. That a container cannot be started becomes part of a verdict
-        // if the subject's processes caused it; transient trouble of the engine, of this request or another, must not look like that.
+        // if the solver's processes caused it; transient trouble of the engine, of this request or another, must not look like that.
         let started = asked_again(|| shared.docker.start_container(container.id.as_str(), None)).await;
         started.map_err(|error| not_started(shared.error("start a container", error)))?;
         let id = container.id.clone();

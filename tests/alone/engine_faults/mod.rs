@@ -213,9 +213,9 @@ fn a_refused_download_is_not_taken_for_an_unreadable_path() {
 
 /// A container that cannot be started again may be the solver's work. Any other refusal of the
 /// engine on the way is not. Once, a refused attachment in each of two attempts became the verdict
-/// `subject_lost`.
+/// `programs_lost`.
 #[test]
-fn only_refused_starts_look_like_a_subject_that_cannot_be_started_again() {
+fn only_refused_starts_look_like_a_container_that_cannot_be_started_again() {
     run(async {
         if docker().await.is_none() {
             return;

@@ -15,9 +15,9 @@ use super::fingerprint::{self, EntryKind, Facts, FileFingerprint, Fingerprint, S
 use crate::sandbox::{Spool, Spooled};
 use tar::{Archive, Builder, EntryType, Header};
 
-/// Limits of the subject in the verifier.
+/// Limits of the submission in the verifier.
 #[derive(Clone, Copy, Debug)]
-pub struct SubjectLimits {
+pub struct SubmissionLimits {
     /// Total content in bytes.
     pub bytes: u64,
     /// Number of entries of all kinds.
@@ -28,21 +28,21 @@ pub struct SubjectLimits {
     pub names: u64,
 }
 
-impl SubjectLimits {
-    /// Results of terminal tasks are a few megabytes; a much larger subject is an accident or an attack, and failing in a verifier is
+impl SubmissionLimits {
+    /// Results of terminal tasks are a few megabytes; a much larger submission is an accident or an attack, and failing in a verifier is
     /// cheaper than exhausting the host.
     pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64, names: 16 << 20 };
 }
 
-impl Default for SubjectLimits {
+impl Default for SubmissionLimits {
     fn default() -> Self {
         Self::STANDARD
     }
 }
 
-/// Why a subject is rejected. The solver is at fault: the trial fails.
+/// Why a submission is rejected. The solver is at fault: the trial fails.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SubjectError {
+pub enum SubmissionError {
     #[error("`{root}` holds more than {limit} bytes")]
     TooLarge { root: String, limit: u64 },
     #[error("`{root}` holds more than {limit} entries")]
@@ -57,11 +57,11 @@ pub enum SubjectError {
     Damaged { root: String, message: String },
 }
 
-/// Why the archives of a subject were not checked to their end.
+/// Why the archives of a submission were not checked to their end.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     #[error(transparent)]
-    Subject(#[from] SubjectError),
+    Submission(#[from] SubmissionError),
     /// Large archives are kept in temporary files. The solver is not at fault.
     #[error("a temporary file cannot be read or written: {0}")]
     Host(std::io::Error),
@@ -78,21 +78,21 @@ impl CheckError {
         if sources.any(os_error) {
             return Self::Host(error);
         }
-        SubjectError::Damaged { root: root.to_owned(), message: error.to_string() }.into()
+        SubmissionError::Damaged { root: root.to_owned(), message: error.to_string() }.into()
     }
 }
 
-/// A checked subject.
+/// A checked submission.
 #[derive(Debug)]
-pub struct CheckedSubject {
+pub struct CheckedSubmission {
     /// An archive whose paths begin with the requested prefix.
     pub files: Packing,
-    pub state: SubjectState,
+    pub state: SubmissionState,
 }
 
-/// What is known of a checked subject without its files.
+/// What is known of a checked submission without its files.
 #[derive(Debug, Default)]
-pub struct SubjectState {
+pub struct SubmissionState {
     /// Over paths, types, modes, owners, contents and link targets. Times and interpreter caches are excluded. `None`: it was not read.
     pub hashes: Option<StateHashes>,
     /// Regular files by their absolute path in the solver's container.
@@ -181,8 +181,8 @@ impl<R: Read> Read for Hashing<R> {
 pub fn check_archives(
     prefix: &str,
     roots: &[(String, Spooled)],
-    limits: &SubjectLimits,
-) -> Result<CheckedSubject, CheckError> {
+    limits: &SubmissionLimits,
+) -> Result<CheckedSubmission, CheckError> {
     let mut out = Layout {
         files: Packing::new(),
         state: BTreeMap::new(),
@@ -200,8 +200,8 @@ pub fn check_archives(
     let entries = out.state.iter().filter(|(path, _)| !is_cache(path));
     let hashes = StateHashes::of(entries.map(|(path, facts)| (path.as_os_str().as_bytes(), facts)));
     let state =
-        SubjectState { hashes: Some(hashes), fingerprint: out.fingerprint, dropped: out.dropped.listed() };
-    Ok(CheckedSubject { files: out.files, state })
+        SubmissionState { hashes: Some(hashes), fingerprint: out.fingerprint, dropped: out.dropped.listed() };
+    Ok(CheckedSubmission { files: out.files, state })
 }
 
 struct Layout {
@@ -222,7 +222,7 @@ fn add_root(
     base: &Path,
     root: &str,
     tar: &Spooled,
-    limits: &SubjectLimits,
+    limits: &SubmissionLimits,
     left: &mut Left,
 ) -> Result<(), CheckError> {
     let damaged = |error: std::io::Error| CheckError::of(root, error);
@@ -239,7 +239,7 @@ fn add_root(
         left.entries = left
             .entries
             .checked_sub(1)
-            .ok_or_else(|| SubjectError::TooMany { root: root.to_owned(), limit: limits.entries })?;
+            .ok_or_else(|| SubmissionError::TooMany { root: root.to_owned(), limit: limits.entries })?;
         let name = Path::new(OsStr::from_bytes(&path)).to_path_buf();
         let Some(path) = plain(&name) else {
             out.dropped.push(&name, "not a plain relative path");
@@ -247,19 +247,19 @@ fn add_root(
         };
         if Path::new(root).file_name().is_some_and(|top| !path.starts_with(top)) {
             let message = format!("`{}` is not below it", path.display().to_string().escape_debug());
-            return Err(SubjectError::Damaged { root: root.to_owned(), message }.into());
+            return Err(SubmissionError::Damaged { root: root.to_owned(), message }.into());
         }
         if path.components().count() > limits.depth as usize {
-            return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth }.into());
+            return Err(SubmissionError::TooDeep { root: root.to_owned(), limit: limits.depth }.into());
         }
         let place = base.join(&path);
         if place.as_os_str().len() > MAX_PATH {
-            return Err(SubjectError::TooLong { root: root.to_owned(), limit: MAX_PATH }.into());
+            return Err(SubmissionError::TooLong { root: root.to_owned(), limit: MAX_PATH }.into());
         }
         left.names = left
             .names
             .checked_sub((place.as_os_str().len() + link.len()) as u64)
-            .ok_or_else(|| SubjectError::TooManyNames { root: root.to_owned(), limit: limits.names })?;
+            .ok_or_else(|| SubmissionError::TooManyNames { root: root.to_owned(), limit: limits.names })?;
         // The archive of a real folder never has an entry below a link or a file: unpacked, it would follow that link.
         if place
             .ancestors()
@@ -273,7 +273,7 @@ fn add_root(
         left.bytes = left
             .bytes
             .checked_sub(size)
-            .ok_or_else(|| SubjectError::TooLarge { root: root.to_owned(), limit: limits.bytes })?;
+            .ok_or_else(|| SubmissionError::TooLarge { root: root.to_owned(), limit: limits.bytes })?;
         let mut header = clean_header(entry.header());
         if let Some(uid) = uid {
             header.set_uid(uid);

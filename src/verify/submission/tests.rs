@@ -60,10 +60,10 @@ fn listed(files: Packing) -> Vec<String> {
 #[test]
 fn hostile_entries_are_dropped() {
     let check = |entries: &[Entry], through: &[&str], dropped: &[&str]| {
-        let subject = check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap();
-        assert_eq!(listed(subject.files), through);
-        assert_eq!(subject.state.dropped.len(), dropped.len(), "{:?}", subject.state.dropped);
-        for (have, want) in subject.state.dropped.iter().zip(dropped) {
+        let submission = check_archives("subject", &archive(entries), &SubmissionLimits::default()).unwrap();
+        assert_eq!(listed(submission.files), through);
+        assert_eq!(submission.state.dropped.len(), dropped.len(), "{:?}", submission.state.dropped);
+        for (have, want) in submission.state.dropped.iter().zip(dropped) {
             assert!(have.contains(want), "{have:?} lacks {want:?}");
         }
     };
@@ -106,34 +106,38 @@ fn hostile_entries_are_dropped() {
 #[test]
 fn reading_stops_at_the_bounds() {
     let many: Vec<_> = (0..5).map(|_| file("app/a", "12345678")).collect();
-    let check = |limits: SubjectLimits, expect: &str| {
+    let check = |limits: SubmissionLimits, expect: &str| {
         let error = check_archives("subject", &archive(&many), &limits).unwrap_err().to_string();
         assert!(error.contains(expect), "{error:?} lacks {expect:?}");
     };
-    check(SubjectLimits { bytes: 39, ..SubjectLimits::default() }, "more than 39 bytes");
-    check(SubjectLimits { entries: 4, ..SubjectLimits::default() }, "more than 4 entries");
-    check(SubjectLimits { depth: 1, ..SubjectLimits::default() }, "more than 1 parts");
-    check(SubjectLimits { names: 60, ..SubjectLimits::default() }, "have more than 60 bytes");
+    check(SubmissionLimits { bytes: 39, ..SubmissionLimits::default() }, "more than 39 bytes");
+    check(SubmissionLimits { entries: 4, ..SubmissionLimits::default() }, "more than 4 entries");
+    check(SubmissionLimits { depth: 1, ..SubmissionLimits::default() }, "more than 1 parts");
+    check(SubmissionLimits { names: 60, ..SubmissionLimits::default() }, "have more than 60 bytes");
     assert!(
         check_archives(
             "subject",
             &archive(&many),
-            &SubjectLimits { bytes: 40, entries: 5, depth: 2, names: 1000 }
+            &SubmissionLimits { bytes: 40, entries: 5, depth: 2, names: 1000 }
         )
         .is_ok()
     );
     let mut cut = archive(&many);
     cut[0].1 = cut[0].1.bytes().unwrap()[..700].to_vec().into();
     assert!(matches!(
-        check_archives("s", &cut, &SubjectLimits::default()),
-        Err(CheckError::Subject(SubjectError::Damaged { .. }))
+        check_archives("s", &cut, &SubmissionLimits::default()),
+        Err(CheckError::Submission(SubmissionError::Damaged { .. }))
     ));
 }
 
 #[test]
 fn equal_states_have_equal_hashes() {
     let state = |entries: &[Entry]| {
-        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.hashes.unwrap()
+        check_archives("subject", &archive(entries), &SubmissionLimits::default())
+            .unwrap()
+            .state
+            .hashes
+            .unwrap()
     };
     let base = state(&[file("app/a", "x"), file("app/b", "y")]);
     assert_eq!(base, state(&[file("app/b", "y"), file("app/a", "x")]), "order");
@@ -161,7 +165,11 @@ fn equal_states_have_equal_hashes() {
 #[test]
 fn states_with_equal_canonical_form_differ_in_nothing_but_the_form_of_files() {
     let state = |entries: &[Entry]| {
-        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.hashes.unwrap()
+        check_archives("subject", &archive(entries), &SubmissionLimits::default())
+            .unwrap()
+            .state
+            .hashes
+            .unwrap()
     };
     let folder = |path| Entry { kind: EntryType::Directory, ..file(path, "") };
     let base = [file("app/a.json", "{\"a\": 1, \"b\": 2}"), link("app/l", EntryType::Symlink, "a.json")];
@@ -184,7 +192,7 @@ fn states_with_equal_canonical_form_differ_in_nothing_but_the_form_of_files() {
 #[test]
 fn a_second_name_of_a_file_has_the_fingerprint_of_the_first() {
     let fingerprint = |entries: &[Entry]| {
-        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.fingerprint
+        check_archives("subject", &archive(entries), &SubmissionLimits::default()).unwrap().state.fingerprint
     };
     let two = fingerprint(&[file("app/a", "x"), file("app/b", "x")]);
     assert_eq!(fingerprint(&[file("app/a", "x"), link("app/b", EntryType::Link, "app/a")]), two);
