@@ -12,16 +12,15 @@ use crate::syntax::shell_word;
 
 /// Where solutions are uploaded, as Harbor's oracle agent does.
 const SOLUTION_DIR: &str = "/solution";
-/// Folder of the inputs of attacks and variants. Removed afterwards.
+/// Folder for the inputs of attacks and variants. It is removed after them.
 const BRIEF_DIR: &str = "/run/brief";
-/// Bytes of a solution's output that the log keeps.
+/// Maximum bytes of a solution's output in the log.
 const MAX_LOG: usize = 16 << 10;
-/// Maximum size of an output whose end is read: package managers and tracebacks write some
-/// megabytes.
+/// Maximum size of an output file. Package managers and tracebacks write some megabytes.
 const MAX_OUTPUT: u64 = 16 << 20;
-/// Time limit of an attack or variant. They do no work, so a longer run is a hang.
+/// Time limit of an attack or variant. They do no work, so one that runs longer hangs.
 const BRIEF_TIMEOUT: Duration = Duration::from_secs(60);
-/// Exit status of a variant or an attack that found nothing to change in this state.
+/// Exit status of an attack or variant that finds nothing to change in a state.
 pub const NOT_APPLICABLE: i32 = 3;
 
 /// A scripted action.
@@ -29,15 +28,16 @@ pub const NOT_APPLICABLE: i32 = 3;
 pub enum Act<'a> {
     /// Nothing at all.
     Nothing,
-    /// A control: it starts a shell as every solver does, and does nothing in it.
+    /// A control: a shell is started, as for every solver, and does nothing.
     Idle,
-    /// `bash /solution/solve.sh`, with these files uploaded.
+    /// Uploads these files, and runs `bash /solution/solve.sh`.
     Solve(&'a FileTree),
-    /// An edit of a solution, for at most this long: one that hangs would otherwise use the processor until the task's own limit.
+    /// An edited solution, e.g. a mutant. A mutant that hangs is stopped after `within`, not only
+    /// at the task's own limit.
     Edit { solution: &'a FileTree, within: Duration },
-    /// A solution, followed by scripts that make changes a verifier must accept.
+    /// A solution, followed by scripts whose changes a verifier must accept.
     Vary { solution: &'a FileTree, scripts: &'a [NamedScript] },
-    /// Scripts that do no work, one after the other.
+    /// Scripts that do no work. They run one after the other.
     Attack { scripts: &'a [NamedScript], knows: &'a FileTree },
 }
 
@@ -49,8 +49,8 @@ pub struct NamedScript {
 }
 
 impl<'a> Act<'a> {
-    /// What is done in a step whose reference is `solution`: each step has its own. Other actions
-    /// are performed once.
+    /// The action in a step whose reference is `solution`. Each step has a reference of its own.
+    /// Other actions are performed in the first step only.
     pub(super) fn in_step(self, step: usize, solution: &'a FileTree) -> Self {
         match self {
             act if step == 0 => act,
@@ -92,7 +92,8 @@ impl Act<'_> {
         }
     }
 
-    /// What ended a solution at its time limit, where the task allows `limit`; `None` for what is no solution.
+    /// Why a solution was stopped, where the task allows `limit`. `None` if the action is no
+    /// solution.
     pub(super) fn out_of_time(&self, limit: Duration) -> Option<String> {
         match self {
             Act::Edit { within, .. } if *within < limit => {
@@ -110,7 +111,7 @@ fn named(scripts: &[NamedScript]) -> Vec<(&str, &str)> {
     scripts.iter().map(|script| (script.name.as_str(), script.text.as_str())).collect()
 }
 
-/// How a scripted solver acts in a step: its reference, work directory, time limit, environment.
+/// The settings of a scripted solver in one step.
 #[derive(Clone, Debug)]
 pub struct ActContext<'a> {
     /// The step's own reference.
@@ -119,7 +120,7 @@ pub struct ActContext<'a> {
     pub(super) timeout: Duration,
     /// Variables for its programs, in addition to the image's.
     pub(super) env: Vec<(String, String)>,
-    /// File in the container for the solution's output, if the format has one.
+    /// The file in the container that gets the solution's output, if the format has one.
     pub(super) log: Option<&'a str>,
     /// The user of the shells, if not root.
     pub(super) user: Option<&'a str>,
@@ -128,40 +129,41 @@ pub struct ActContext<'a> {
 /// The result of an action.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Acted {
-    /// `None` when nothing was done.
+    /// `None` if nothing was done.
     pub(super) exit: Option<ShellOutcome>,
-    /// How each of several scripts ended, by name.
+    /// How each script ended, by name, if there were several.
     pub(super) ended: Vec<(String, ShellOutcome)>,
     pub(super) output: String,
     pub(super) used: Used,
 }
 
-/// Resources used by an action, so that a task's limits can be set from measurements.
+/// Resources that an action used. They help to set a task's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Used {
     pub seconds: f64,
-    /// Peak memory of its container in bytes, page cache included; `None` if the kernel has no high-water mark.
+    /// Peak memory of the container in bytes, with its page cache. `None` if the kernel does not
+    /// measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
-    /// Processor time of its container, as far as the kernel counts it.
+    /// Processor time of the container, as far as the kernel counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_seconds: Option<f64>,
 }
 
 impl Used {
-    /// The sum of two actions, one after the other in the same container.
+    /// The sum of this action and a later one in the same container.
     pub(super) fn and(self, later: Self) -> Self {
         Self {
             seconds: self.seconds + later.seconds,
             peak_memory: self.peak_memory.max(later.peak_memory),
-            // The later figure is of the same container.
+            // The container is the same, so the later figure includes the earlier one.
             processor_seconds: later.processor_seconds.or(self.processor_seconds),
         }
     }
 }
 
-/// Performs the action and measures it. Files of the action stay in place, as an agent's would.
+/// Performs the action and measures it. Its files stay in place, as an agent's files would.
 pub(super) async fn perform(
     act: Act<'_>,
     sandbox: &Sandbox,
@@ -207,12 +209,12 @@ async fn solve(files: &FileTree, sandbox: &Sandbox, context: &ActContext<'_>) ->
     Ok(acted)
 }
 
-/// The last bytes of a file in the container, `last` of them, for people. Empty if the file cannot be
-/// read.
+/// The last bytes of a file in the container, `last` of them, for people. Empty if the file cannot
+/// be read.
 pub(super) async fn end_of(path: &str, last: usize, sandbox: &Sandbox) -> Result<String, SandboxError> {
     match sandbox.get(path, MAX_OUTPUT).await {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(last)..]).into_owned()),
-        // Later steps show what is wrong with a container that cannot do this.
+        // The container is broken. Later steps show why.
         Err(
             GetError::Missing { .. }
             | GetError::NotRegular { .. }
@@ -223,7 +225,8 @@ pub(super) async fn end_of(path: &str, last: usize, sandbox: &Sandbox) -> Result
     }
 }
 
-/// Runs each script with `$ATTACK_KNOWS`, a folder with the information available to an attacker.
+/// Runs each script as root, with `$CHANGED`: a file that names the regular files which the
+/// solution changed.
 async fn vary(
     scripts: &[NamedScript],
     sandbox: &Sandbox,
@@ -241,7 +244,7 @@ async fn vary(
          <{BRIEF_DIR}/all >{BRIEF_DIR}/changed"
     );
     if context.user.is_some() {
-        // Variants change the machine, for which the solver's user may lack permission.
+        // Variants change files that the solver's user may not change.
         shell("exit 0", BRIEF_TIMEOUT, sandbox).await?;
         sandbox.act_as("0:0").await?;
     }
@@ -262,7 +265,7 @@ async fn attack(
     one_after_the_other(scripts, &env, sandbox, context).await
 }
 
-/// Runs each script in its own bash, whatever the result of the previous one.
+/// Runs each script in a bash of its own, even if an earlier script failed.
 async fn one_after_the_other(
     scripts: &[NamedScript],
     env: &str,
@@ -279,7 +282,7 @@ async fn one_after_the_other(
         let _ = writeln!(acted.output, "== {}: {:?}\n{}", script.name, ended.exit, ended.output);
         acted.ended.extend(ended.exit.map(|exit| (script.name.clone(), exit)));
     }
-    // A script may have broken the shell; the verdict does not depend on this cleanup.
+    // A script may have broken the shell. The verdict does not depend on this cleanup.
     let _ = shell(&format!("rm -rf {BRIEF_DIR}"), BRIEF_TIMEOUT, sandbox).await;
     Ok(acted)
 }

@@ -1,19 +1,19 @@
-//! The canonical form of a JSON text. Texts have equal forms if they differ at most in blanks, in the
-//! order of keys, and in how numbers are written, e.g. `1e2` for `100`.
+//! The canonical form of a JSON text. Texts have equal forms if they differ at most in blanks, in
+//! the order of keys, and in how numbers are written, e.g. `1e2` for `100`.
 
 use serde_json::Value;
 
 use crate::model::canonical_json;
 
-/// Marks a string that stands for a number. JSON texts hardly ever have a NUL in a string.
+/// Marks a string that stands for a number. Hardly any JSON text has a NUL in a string.
 const NUMBER: &str = "\\u0000number ";
 
-/// The canonical form of `text`, or `None` if it is no JSON.
+/// The canonical form of `text`. `None` if it is no JSON.
 ///
 /// Numbers are compared by their decimal digits. As 64-bit floating-point numbers, a result with a
-/// wrong eighteenth digit would count as equal to the right one.
+/// wrong eighteenth digit would equal the right one.
 pub(super) fn canonical(text: &str) -> Option<String> {
-    // Only JSON that parses is rewritten, so every character outside a string has its place.
+    // The text parses, so each character outside a string belongs to a known token.
     serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
     let mut rewritten = String::with_capacity(text.len() + 64);
     let mut rest = text;
@@ -39,7 +39,7 @@ fn is_of_number(c: char) -> bool {
     matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')
 }
 
-/// The length in bytes of the string with which `text` begins, quotes included.
+/// The length in bytes of the string at the start of `text`, with its quotes.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -53,8 +53,8 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// A number as its significant digits and a power of ten, e.g. `-12e1` for `-120.0`. Without an
-/// exponent of 64 bits there is no such form.
+/// A number as its significant digits and a power of ten, e.g. `-12e1` for `-120.0`. `None` if the
+/// exponent does not fit into 64 bits.
 fn decimal(number: &str) -> Option<String> {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
@@ -95,7 +95,7 @@ mod tests {
         check("0.1000000000000000001", "0.1", false);
         check("123456789012345678901", "123456789012345678902", false);
         check("1e400", "2e400", false);
-        // A string is no number, and its escapes have a meaning.
+        // A string is no number, and escapes in it are resolved.
         check(r#""1""#, "1", false);
         check(r#""a\"1""#, r#""a\"1.0""#, false);
         check(r#""\u0041""#, r#""A""#, true);

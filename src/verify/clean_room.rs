@@ -1,4 +1,4 @@
-//! The clean-room verification: from a killed solver to a verdict.
+//! The clean-room verification: from a running solver to a verdict.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use super::target::{Judged, Retain, TrialContext};
 use crate::model::{Limits, Outcome, Task, Verdict};
 use crate::sandbox::{ArchiveError, GetError, Sandbox, SandboxError, Stopped};
 
-/// The three files that the engine mounts over a container's own.
+/// The files that the engine mounts over the container's own files.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
-/// Disk space of the largest submission in the verifier's container, which holds it twice: for the
-/// tests, and in its own place.
+/// Disk space of the largest submission in the verifier's container. It lies there twice: once for
+/// the tests, and once in its own place.
 const SUBMISSION_MB: u32 = 2 * (SubmissionLimits::STANDARD.bytes >> 20) as u32;
 
 /// Kills the solver in `sandbox` and judges the state that it left.
@@ -38,7 +38,7 @@ async fn judge_sandbox(
     let mounted = engine_files(task, &sandbox).await?;
     let stopped = sandbox.stop().await?;
     let state_image = match retain {
-        // The solver fails if no image can hold what it left.
+        // If no image can hold the state, the solver fails.
         Retain::StateImage => Some(stopped.commit().await?),
         Retain::Fingerprint | Retain::Nothing => None,
     };
@@ -60,7 +60,8 @@ async fn judge_sandbox(
         return Ok(Judged { hashes, fingerprint, log, ..Judged::of(Ok(Verdict::from_checks(checks))) });
     }
     let files = files.finish().map_err(host_failed)?;
-    // A submission can be larger here than on the solver's disk, since sparse files are written in full.
+    // Sparse files are written in full here, so a submission can be larger than on the solver's
+    // disk.
     let limits = Limits { storage_mb: context.limits.storage_mb + SUBMISSION_MB, ..context.limits.clone() };
     let room = Room { context, task, files: &files, limits: &limits };
     let programs = if task.submission.programs {
@@ -78,7 +79,7 @@ async fn judge_sandbox(
     Ok(Judged { verdict: ran, hashes, fingerprint, log, state_image, reward: None, next: None })
 }
 
-/// The submission's files, or the reason why they count as a failure of the solver.
+/// The submission's files. `Err` inside says why the solver fails.
 async fn read_submission(
     task: &Task,
     stopped: &Stopped,
@@ -89,7 +90,7 @@ async fn read_submission(
     for root in &task.submission.roots {
         match stopped.archive(root, limits.bytes).await {
             Ok(archive) => archives.push((root.clone(), archive.tar)),
-            // A deleted root counts as an empty one: every check that needs it fails.
+            // The solver deleted the root. Every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
             Err(ArchiveError::Engine(error)) => return Err(error.into()),
             Err(lost @ ArchiveError::AllUnreadable { .. }) => {
@@ -120,7 +121,8 @@ async fn read_submission(
     }
 }
 
-/// Contents of the files that the engine mounts over the container's own, where a root covers them.
+/// Contents of the files that the engine mounts, if a root contains them, e.g. `/etc/hosts` in
+/// `/etc`.
 async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec<u8>)>, NoVerdict> {
     let mut found = Vec::new();
     if !task.submission.roots.iter().any(|root| root == "/etc" || root == "/") {
@@ -129,7 +131,8 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
     for path in ENGINE_FILES {
         match sandbox.get(path, MAX_RESULTS).await {
             Ok(bytes) => found.push((path.to_owned(), bytes)),
-            // The file was deleted, or replaced by a link, a folder or a huge file: the submission has none.
+            // The solver deleted the file, or replaced it, e.g. by a link. So the submission does
+            // not have it.
             Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {}
             Err(GetError::Sandbox(error)) => return Err(NoVerdict::Sandbox { phase: Phase::Solve, error }),
         }

@@ -13,7 +13,8 @@ use crate::sandbox::{
     Engine, EngineError, LaunchSpec, Process, ProcessOutcome, ProcessResult, Sandbox, SandboxError,
 };
 
-/// How a trial differs from an ordinary one. A verdict that depends on it is a defect of the task.
+/// How a trial differs from an ordinary one. A sound task has the same verdict under every
+/// condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition<'a> {
@@ -21,19 +22,20 @@ pub enum Condition<'a> {
     Ordinary,
     /// The checks run in another order.
     Shuffled,
-    /// Loopback only, whatever the task declares.
+    /// The container has no network but loopback, whatever the task declares.
     Offline,
-    /// Half of the declared processor time.
+    /// The container has half of the declared processor time.
     HalfCpu,
-    /// The clock is a year ahead for every dynamically linked program.
+    /// The clock is a year ahead for every program that is dynamically linked.
     Clock,
     /// The image is built again, without the layer cache.
     Rebuilt,
-    /// The tests end at the first check that fails, which costs less where only the outcome is wanted.
+    /// The tests end at the first failed check. That is cheaper if only the outcome is wanted.
     FirstFailure {
-        /// Checks that run before the others, because they are expected to fail. In a trial's key: its record says which check failed first.
+        /// Checks that are expected to fail, and so run first. They are part of the trial's key,
+        /// since the record says which check failed first.
         likely: &'a [CheckId],
-        /// States whose results are known. The tests need not run on one of them again.
+        /// States with known results. The tests are not run again on such a state.
         #[serde(skip)]
         known: &'a [KnownState],
     },
@@ -48,7 +50,7 @@ pub struct KnownState {
 }
 
 impl KnownState {
-    /// The state of a trial whose tests all ran.
+    /// The state of a trial. `None` if some tests did not run.
     pub fn of(verdict: &Verdict, log: &TrialLog) -> Option<Self> {
         let failed = verdict.checks.iter().filter(|check| !check.passed);
         let failed = failed.map(|check| check.id.clone()).collect();
@@ -57,11 +59,11 @@ impl KnownState {
 }
 
 impl Condition<'_> {
-    /// All conditions under which a reference must pass as under the ordinary one, cheapest first.
+    /// The conditions under which a reference must pass too, cheapest first.
     pub const SPECIAL: [Self; 5] = [Self::Shuffled, Self::Offline, Self::HalfCpu, Self::Clock, Self::Rebuilt];
 
-    /// The results of tests on the state with this hash, if they are known: of `checks` in their
-    /// order, those that would run.
+    /// The results for the state with this hash, if they are known. They are those of `checks` that
+    /// would run, in this order.
     pub(super) fn known(self, state: &str, checks: &[CheckId]) -> Option<Vec<CheckResult>> {
         let Self::FirstFailure { likely, known } = self else { return None };
         let KnownState { failed, .. } = known.iter().find(|known| known.exact == state)?;
@@ -109,7 +111,8 @@ impl Condition<'_> {
         }
     }
 
-    /// Tests in a container of its own, before any work is done there, whether this host can make the condition in the image of `spec`.
+    /// Checks whether this host can make the condition in the image of `spec`. The check uses a
+    /// container of its own, before any work is done.
     pub(super) async fn require(self, engine: &Engine, spec: &LaunchSpec<'_>) -> Result<(), NoVerdict> {
         if self != Self::Clock {
             return Ok(());
@@ -125,8 +128,10 @@ impl Condition<'_> {
     }
 }
 
-/// Whether `date` is a year ahead in a container of `spec` with this libfaketime; otherwise the reason. The dynamic linker only warns where
-/// a library does not fit the image, as one for a newer glibc, and static programs and musl never load it.
+/// Checks whether libfaketime moves the clock in a container of `spec`. `Err` inside is the reason.
+///
+/// A library that does not fit the image, e.g. one for a newer glibc, only makes the dynamic linker
+/// print a warning. Static programs and musl never load it.
 pub async fn clock_moves(
     engine: &Engine,
     spec: &LaunchSpec<'_>,
@@ -145,16 +150,16 @@ pub async fn clock_moves(
     moved(&done, now_ms() / 1000)
 }
 
-/// Reads how `date +%s` ended at `now`, in seconds.
+/// Whether `date +%s`, run at `now`, printed a moved time.
 fn moved(done: &ProcessResult, now: u64) -> Result<Result<(), String>, NoVerdict> {
     match done.outcome {
         ProcessOutcome::Exited(0) => Ok(is_a_year_ahead(now, &done.stdout, &done.stderr)),
-        // A program of a millisecond, for which a busy host had no time or no memory.
+        // `date` takes a millisecond. The host was too busy, or had no memory for it.
         ProcessOutcome::TimedOut | ProcessOutcome::Signaled(SIGKILL) => {
             let message = format!("`date` ended as {:?}", done.outcome);
             Err(EngineError::Transport { action: "read the clock of a container", message }.into())
         }
-        // By another signal than that one, `date` crashes under the library.
+        // `date` crashed under the library.
         ProcessOutcome::Exited(_) | ProcessOutcome::Signaled(_) | ProcessOutcome::NotStarted(_) => {
             let message = String::from_utf8_lossy(&done.stderr);
             Ok(Err(format!("`date` fails: {:?} {}", done.outcome, message.trim())))
@@ -165,11 +170,11 @@ fn moved(done: &ProcessResult, now: u64) -> Result<Result<(), String>, NoVerdict
 async fn move_clock(sandbox: &Sandbox, library: &[u8]) -> Result<(), SandboxError> {
     sandbox.put(CLOCK_LIBRARY, library, 0o755).await?;
     sandbox.put("/etc/faketimerc", CLOCK_OFFSET.as_bytes(), 0o644).await?;
-    // Written last: every dynamic program that starts from now on reads the other two files.
+    // This file is written last. Every dynamic program that starts from now on reads the other two.
     sandbox.put("/etc/ld.so.preload", format!("{CLOCK_LIBRARY}\n").as_bytes(), 0o644).await
 }
 
-/// Reads the output of `date +%s` at `now`, in seconds.
+/// Whether the output of `date +%s`, run at `now`, is a year ahead. `Err` is the reason.
 fn is_a_year_ahead(now: u64, output: &[u8], warnings: &[u8]) -> Result<(), String> {
     let output = String::from_utf8_lossy(output);
     let ahead = output.trim().parse::<u64>().ok().and_then(|date| date.checked_sub(now));
@@ -188,9 +193,9 @@ const CLOCK_LIBRARY: &str = "/usr/lib/termsmith-clock.so";
 const CLOCK_OFFSET: &str = "+365d\n";
 /// [`CLOCK_OFFSET`] in seconds.
 const CLOCK_AHEAD_SEC: u64 = 365 * 24 * 60 * 60;
-/// The time between the start of `date` and the reading of its output, on a busy machine.
+/// Maximum time between the start of `date` and the reading of its output, on a busy machine.
 const CLOCK_TOLERANCE_SEC: u64 = 60 * 60;
-/// The signal of the kernel's OOM killer, and by which containers are ended (signal(7)).
+/// The signal by which the kernel's OOM killer and engines end processes (signal(7)).
 const SIGKILL: i32 = 9;
 const NO_LIBRARY: &str = "libfaketime is not installed on this host";
 /// Paths where distributions install libfaketime.
@@ -200,13 +205,13 @@ pub const CLOCK_LIBRARIES: [&str; 3] = [
     "/usr/lib/faketime/libfaketime.so.1",
 ];
 
-/// The host's libfaketime, or `None` where it is not installed.
+/// The host's libfaketime. `None` if it is not installed.
 fn fake_clock() -> Option<Vec<u8>> {
     CLOCK_LIBRARIES.iter().find_map(|place| std::fs::read(place).ok())
 }
 
-/// Whether this host's libfaketime moves the clock of this host's own `date`; otherwise what is wrong with it. A library that does not
-/// even load here says nothing about the images in which it would be tried.
+/// Checks whether this host's libfaketime moves the clock of the host's own `date`. `Err` is the
+/// reason. If the library does not load here, nothing is known about images.
 pub fn clock_can_move() -> Result<(), String> {
     let library = CLOCK_LIBRARIES.iter().find(|place| Path::new(place).is_file());
     library.map_or_else(|| Err(NO_LIBRARY.to_owned()), |library| moves_the_hosts_date(library))

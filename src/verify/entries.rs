@@ -1,41 +1,43 @@
-//! The names of entries of an archive that an engine wrote of hostile files.
+//! Names of entries in an archive that an engine wrote from hostile files.
 //!
-//! The `tar` crate splits the records of PAX headers at line ends. A file's name may hold one, and behind it a record of its own: a file of any name could
-//! pass for another one. Records are read here by their lengths, as POSIX defines them (pax, "pax Extended Header").
+//! The `tar` crate splits the records of PAX headers at line ends. A file's name may contain a line
+//! end and, behind it, a forged record. So any file could pass for another one. Records are read
+//! here by their lengths, as POSIX defines them (pax, "pax Extended Header").
 
 use std::io::{Error, ErrorKind, Read};
 
 use tar::{Entry, EntryType};
 
-/// Bytes of one extended header: a path and a link's target of the longest kind, and attributes that are not carried.
+/// Maximum bytes of one extended header. It holds a path and a link's target of maximum length, and
+/// attributes that are ignored.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// What extended headers say of the entry behind them.
+/// The contents of extended headers about the next entry.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) path: Option<Vec<u8>>,
     pub(super) link: Option<Vec<u8>>,
-    /// Owners that have no room in the plain header.
+    /// Owners whose numbers do not fit into the plain header.
     pub(super) uid: Option<u64>,
     pub(super) gid: Option<u64>,
 }
 
 impl Names {
-    /// Reads `entry` if it is an extended header, and says whether it was one.
+    /// Reads `entry` if it is an extended header. Returns whether it was one.
     pub(super) fn read<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> Result<bool, Error> {
         let kind = entry.header().entry_type();
         match kind {
             EntryType::XHeader => self.records(&content(entry)?)?,
             EntryType::GNULongName => self.path = Some(text(content(entry)?)),
             EntryType::GNULongLink => self.link = Some(text(content(entry)?)),
-            // Nothing of it names one entry.
+            // A global header names no single entry.
             EntryType::XGlobalHeader => {}
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Records `LENGTH KEY=VALUE\n`, with the length of the whole record.
+    /// Reads records `LENGTH KEY=VALUE\n`. LENGTH counts the whole record.
     fn records(&mut self, mut data: &[u8]) -> Result<(), Error> {
         while !data.is_empty() {
             let (record, rest) =
@@ -45,7 +47,8 @@ impl Names {
                 (b"linkpath", value) => self.link = Some(value.to_vec()),
                 (b"uid", value) => self.uid = Some(number(value)?),
                 (b"gid", value) => self.gid = Some(number(value)?),
-                // The plain header has 0 then, and content would be read as headers. Archives of such files are refused before.
+                // The plain header says 0 for such a file, so its content would be read as headers.
+                // Archives of such files are refused earlier.
                 (b"size", _) => return Err(damaged("a file of more than 8 GiB")),
                 _ => {}
             }
@@ -57,7 +60,7 @@ impl Names {
 
 type Record<'a> = (&'a [u8], &'a [u8]);
 
-/// The first record of `data`, and what follows it.
+/// The first record of `data`, and the rest.
 fn record(data: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let blank = data.iter().position(|byte| *byte == b' ')?;
     let length: usize = std::str::from_utf8(&data[..blank]).ok()?.parse().ok()?;
@@ -82,7 +85,7 @@ fn content<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, Error> {
     Ok(content)
 }
 
-/// A name without the NUL at its end.
+/// A name without its final NUL.
 fn text(mut content: Vec<u8>) -> Vec<u8> {
     while content.last() == Some(&0) {
         content.pop();
@@ -110,7 +113,7 @@ mod tests {
         check(b"12 path=a/b\n", Some((Some(b"a/b"), None)));
         check(b"30 mtime=1700000000.123456789\n12 path=a/b\n", Some((Some(b"a/b"), None)));
         check(b"18 linkpath=../a\n\n", Some((None, Some(b"../a\n"))));
-        // A record in a name is a part of the name.
+        // A record inside a name is part of the name.
         check(b"34 path=a\n24 path=tests/x.py\nzzzz\n", Some((Some(b"a\n24 path=tests/x.py\nzzzz"), None)));
         check(b"9 path=a/b\n", None);
         check(b"99 path=a/b\n", None);

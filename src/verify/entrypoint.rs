@@ -1,5 +1,5 @@
-//! The ENTRYPOINT of a foreign task's image. Harbor's containers run it with `sh -c "sleep
-//! infinity"` as its arguments, in place of the image's CMD; it may prepare files and start
+//! The ENTRYPOINT of a foreign task's image. Harbor runs it with the arguments
+//! `sh -c "sleep infinity"` in place of the image's CMD. An ENTRYPOINT may prepare files and start
 //! services.
 
 use std::time::Duration;
@@ -9,18 +9,18 @@ use super::in_place::StepContext;
 use super::no_verdict::{NoVerdict, Phase};
 use crate::sandbox::{Process, ProcessOutcome, Sandbox};
 
-/// Time for it to come to its arguments. One that never does is a service itself, and has started
-/// by then.
+/// Time within which the ENTRYPOINT must run its arguments. An ENTRYPOINT that never does is a
+/// service itself, and has started by then.
 const READY_WITHIN: Duration = Duration::from_secs(15);
-/// The script ends on its own within this time more.
+/// Additional time within which the script ends on its own.
 const MARGIN: Duration = Duration::from_secs(15);
-/// Bytes of its output that are kept for a message.
+/// Maximum bytes of the ENTRYPOINT's output in a message.
 const MAX_OUTPUT: usize = 16 << 10;
-/// Exit status of the script if the ENTRYPOINT ended.
+/// The script's exit status if the ENTRYPOINT ended.
 const ENDED: i32 = 3;
-/// Starts its arguments in a session of their own, which outlives the script, and waits until they
-/// have come to the command that is theirs. The files lie in memory, so that they are no change of
-/// the container's files.
+/// Starts the ENTRYPOINT in a session of its own, which outlives the script. Then waits until the
+/// ENTRYPOINT runs its arguments, which create a file. The files lie in memory, so that the
+/// container's own files do not change.
 const START: &str = r#"
 ready=/dev/shm/.entrypoint-ready log=/dev/shm/.entrypoint-log
 rm -f "$ready" "$log"
@@ -44,7 +44,7 @@ exit 0
 const TURNS_PER_SECOND: u64 = 20;
 
 impl StepContext<'_> {
-    /// Runs the image's ENTRYPOINT, if it has one, until it comes to its arguments.
+    /// Runs the image's ENTRYPOINT, if it has one, until it runs its arguments.
     pub(super) async fn start_entrypoint(&self, sandbox: &Sandbox) -> Result<(), NoVerdict> {
         let config = self.config;
         if config.entrypoint.is_empty() {

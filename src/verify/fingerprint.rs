@@ -1,5 +1,5 @@
-//! Fingerprints of final states. Screening compares them, e.g. to see whether a mutant left the same
-//! state as the reference, and to tell a wrong answer from no answer.
+//! Fingerprints of final states. Screening compares them, e.g. to see whether a mutant left the
+//! same state as the reference. They also tell a wrong answer from no answer.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct FileFingerprint {
     pub shape: String,
     /// Size in bytes.
     pub size: u64,
-    /// It exists in the image with other content.
+    /// Whether the file exists in the image with other content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
 }
@@ -35,8 +35,8 @@ pub struct FileFingerprint {
 pub struct StateHashes {
     /// Equal for equal states.
     pub exact: String,
-    /// Equal for states whose files have equal canonical forms. Names, kinds, modes, owners and link
-    /// targets must be equal too.
+    /// Equal for states whose files have equal canonical forms. Names, kinds, modes, owners and
+    /// link targets must be equal too.
     pub canonical_form: String,
 }
 
@@ -51,25 +51,25 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Of a regular file with this `metadata`, e.g. mode and owner.
+    /// Facts of a regular file with this `metadata`, e.g. mode and owner.
     pub(super) fn of_file(metadata: &str, file: &FileFingerprint) -> Self {
         let with = |content: &str| format!("file {metadata} {content}");
         let canonical_form = file.canonical_form.as_deref().map(with);
         Self { kind: EntryKind::File, exact: with(&file.hash), canonical_form }
     }
 
-    /// Of a folder.
+    /// Facts of a folder.
     pub(super) fn of_folder(metadata: &str) -> Self {
         Self { kind: EntryKind::Folder, ..Self::of_other(format!("folder {metadata}")) }
     }
 
-    /// Of anything else.
+    /// Facts of anything else, e.g. a link.
     pub(super) fn of_other(exact: String) -> Self {
         Self { kind: EntryKind::Other, exact, canonical_form: None }
     }
 }
 
-/// What an entry can be to later ones of an archive: folders hold them, and files can be linked to.
+/// The kind of an archive's entry. Later entries may lie in a folder, or link to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -78,7 +78,7 @@ pub(super) enum EntryKind {
 }
 
 impl StateHashes {
-    /// The hashes of a state with these entries, in order.
+    /// The hashes of a state with these entries, which are sorted.
     pub(super) fn of<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Facts)>) -> Self {
         let (mut exact, mut canonical_form) = (blake3::Hasher::new(), blake3::Hasher::new());
         for (path, facts) in entries {
@@ -95,15 +95,16 @@ impl StateHashes {
     }
 }
 
-/// Larger files are only hashed: results that a person would read are shorter.
+/// Maximum size of a file that is parsed. Results that people read are smaller; larger files are
+/// only hashed.
 pub(super) const MAX_PARSED: u64 = 4 << 20;
-/// The kind of files that are not parsed.
+/// The shape of files that are not parsed.
 const LARGE: &str = "large";
 /// Folders whose files are never part of an answer.
 const APART: [&str; 7] = ["/solution", "/logs", "/tmp", "/run", "/root/.cache", "/var/log", "/tests"];
 /// Maximum number of changed files that are examined.
 const MAX_FILES: usize = 400;
-/// More than `stat` prints of so many paths of the longest kind, of which each character is quoted.
+/// Maximum output of `stat` for [`MAX_FILES`] paths of maximum length with every character quoted.
 const MAX_METADATA: usize = 16 << 20;
 
 impl FileFingerprint {
@@ -138,7 +139,8 @@ fn canonical_form(path: &str, bytes: &[u8]) -> Option<String> {
     canonical_json::canonical(std::str::from_utf8(bytes).ok()?)
 }
 
-/// The parsed kind of a file and, for tables, the header. A file whose content does not match its name has a kind of its own.
+/// The kind of a file, e.g. `json object`. Tables have their header in it. A file whose content
+/// does not match its name has a kind of its own, e.g. `not json`.
 fn shape(path: &str, bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "empty".to_owned();
@@ -178,7 +180,7 @@ fn shape(path: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// Parts of a repository that tasks do not ask to change.
+/// Parts of a git repository that no task asks to change.
 const GIT_OWN: [&str; 7] = [
     "/.git/objects/",
     "/.git/logs/",
@@ -189,8 +191,9 @@ const GIT_OWN: [&str; 7] = [
     "/.git/AUTO_MERGE",
 ];
 
-/// Whether `state` has every file that the reference made of `untouched`, each of the same kind and none unchanged: it may be wrong, but it
-/// is an answer. Files that git names by content are ignored, since their names differ in every state.
+/// Whether `state` is an answer, right or wrong: it has every file that the reference added or
+/// changed, each with the same kind and with new content. Files that git names by content are
+/// ignored, since their names differ in every state.
 pub fn well_formed(state: &Fingerprint, reference: &Fingerprint, untouched: &Fingerprint) -> bool {
     let is_gits = |path: &str| GIT_OWN.iter().any(|own| path.contains(own));
     let made = reference.iter().filter(|(path, file)| untouched.get(*path) != Some(file));
@@ -200,16 +203,17 @@ pub fn well_formed(state: &Fingerprint, reference: &Fingerprint, untouched: &Fin
     })
 }
 
-/// What a running container has of its own.
+/// How a running container differs from its image.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
-    /// The files that differ from its image, without logs and temporary files.
+    /// The files that differ from the image, without logs and temporary files.
     pub(super) fingerprint: Fingerprint,
-    /// Of these files and of every other difference. `None`: there are too many, or too large ones, to tell states apart.
+    /// Hashes of these files and of every other difference. `None` if there are too many of them,
+    /// or too large ones.
     pub(super) hashes: Option<StateHashes>,
 }
 
-/// How a running container differs from its image.
+/// Compares a running container with its image.
 pub(super) async fn changed(sandbox: &Sandbox) -> Result<Changed, NoVerdict> {
     let mut fingerprint = Fingerprint::new();
     let mut entries = BTreeMap::new();
@@ -248,7 +252,7 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Changed, NoVerdict> {
             Err(GetError::TooLarge { .. } | GetError::Sandbox(SandboxError::TooLarge { .. })) => {
                 is_known = false;
             }
-            // Files that disappear meanwhile.
+            // The file has disappeared meanwhile.
             Err(
                 GetError::Missing { .. }
                 | GetError::Sandbox(SandboxError::Failed { .. } | SandboxError::Nul { .. }),
@@ -265,25 +269,26 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Changed, NoVerdict> {
     Ok(Changed { fingerprint, hashes })
 }
 
-/// Kind, mode, owner and link target of each of `paths`, as the container's own `stat` prints them. Empty where it has none, so that states
-/// differ by their files only, and `None` if it did not come to an end.
+/// Kind, mode, owner and link target of each of `paths`, as the container's own `stat` prints them.
+/// Empty if the container has no `stat`. `None` if `stat` did not end, or could not be asked.
 async fn metadata<'a>(
     sandbox: &Sandbox,
     paths: impl Iterator<Item = &'a str>,
 ) -> Result<Option<String>, SandboxError> {
-    // Kind and mode as one hexadecimal number; the name as it is quoted, with `-> TARGET` behind that of a link.
+    // `%f` is kind and mode as one hexadecimal number. `%N` is the quoted name, for a link with
+    // `-> TARGET`.
     let process = Process::new("stat").args(["-c", "%f %u:%g %N", "--"]).args(paths);
     let process = Process { max_output: MAX_METADATA, ..process.env("PATH", "/usr/bin:/bin") };
     let done = match sandbox.spawn(&process).await {
         Ok(done) => done,
-        // As where a solver left no process to start, which later steps will show.
+        // E.g. the solver left no free process. Later steps show that.
         Err(SandboxError::Failed { .. } | SandboxError::TooLarge { .. } | SandboxError::Nul { .. }) => {
             return Ok(None);
         }
         Err(error @ (SandboxError::Lost(_) | SandboxError::Engine(_))) => return Err(error),
     };
     Ok(match done.outcome {
-        // With a status other than 0 some of them have disappeared meanwhile.
+        // A status other than 0 means that some paths have disappeared meanwhile.
         ProcessOutcome::Exited(_) => Some(String::from_utf8_lossy(&done.stdout).into_owned()),
         ProcessOutcome::NotStarted(_) => Some(String::new()),
         ProcessOutcome::Signaled(_) | ProcessOutcome::TimedOut => None,
@@ -367,7 +372,7 @@ mod tests {
         let other = fingerprint(&[("/r/.git/refs/heads/main", "22\n"), ("/r/.git/objects/ef/01", "y")]);
         assert!(well_formed(&other, &committed, &Fingerprint::new()));
         assert!(!well_formed(&Fingerprint::new(), &committed, &Fingerprint::new()));
-        // A file that the reference edits, unchanged.
+        // The reference edits this file. Left unchanged, it is no answer.
         let given = fingerprint(&[("/app/table.csv", "a\n1\n")]);
         let edited = fingerprint(&[("/app/table.csv", "a\n2\n")]);
         assert!(!well_formed(&given, &edited, &given));

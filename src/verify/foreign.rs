@@ -1,4 +1,4 @@
-//! A Harbor task of any maker, in the form that trials need.
+//! Harbor tasks of other makers, as trials need them.
 
 mod builds;
 pub(super) mod hints;
@@ -20,9 +20,11 @@ use crate::sandbox::Network;
 const BUILD_TIMEOUT: f64 = 600.0;
 /// Harbor's default time limit of a verifier.
 const VERIFIER_TIMEOUT: f64 = 600.0;
-/// Time limit of an undeclared agent. Harbor has none, but a reference solution that takes an hour cannot be screened.
+/// Time limit of an agent if the task declares none. Harbor has no limit, but a reference solution
+/// that takes an hour cannot be screened.
 const AGENT_TIMEOUT: f64 = 3600.0;
-/// Limits of a task that declares none. Harbor sets none; these protect the host, and a small task does not reach them.
+/// Limits of a task that declares none. Harbor sets none. These protect the host, and no small task
+/// reaches them.
 const UNDECLARED: Limits = Limits {
     cpus: 2.0,
     memory_mb: 4096,
@@ -41,7 +43,7 @@ pub struct Foreign {
     pub digest: TaskDigest,
     pub image: ImageSource,
     pub environment_digest: EnvironmentDigest,
-    /// There is at least one. An ordinary task has one step, named "".
+    /// At least one step. An ordinary task has one, named "".
     pub steps: Vec<ForeignStep>,
     /// How the rewards of several steps are combined.
     pub strategy: Strategy,
@@ -49,11 +51,11 @@ pub struct Foreign {
     pub limits: Limits,
     pub profile: Profile,
     pub network: Network,
-    /// Work directory of solver and tests; `None`: the image's.
+    /// Work directory of solver and tests. `None` if it is the image's.
     pub workdir: Option<String>,
     pub solution_env: Vec<(String, String)>,
     pub environment_env: Vec<(String, String)>,
-    /// Built once, before the first trial.
+    /// They are built once, before the first trial.
     pub(super) images: OnceCell<Images>,
 }
 
@@ -64,22 +66,22 @@ pub enum ImageSource {
     Named(String),
 }
 
-/// Where the tests run. Serialised in keys.
+/// Where the tests run. It is part of keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// In the solver's container, where its processes still live.
+    /// In the solver's container, while its processes still run.
     Shared,
-    /// In a separate container, with the declared artifacts only.
+    /// In a container of the tests' own, with only the declared artifacts.
     Separate {
-        /// Absolute paths that are copied.
+        /// Absolute paths that are copied to that container.
         artifacts: Vec<String>,
         /// The tests' own image, if `tests/` has a Dockerfile.
         own_image: bool,
     },
 }
 
-/// How step rewards are combined.
+/// How the rewards of several steps are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     Mean,
@@ -94,9 +96,9 @@ pub struct ForeignStep {
     pub instruction: String,
     pub solution: FileTree,
     pub tests: FileTree,
-    /// Files put into the work directory before the step.
+    /// Files that are put into the work directory before the step.
     pub workdir: FileTree,
-    /// Minimum rewards for the next step, by name.
+    /// Minimum rewards, by name, without which the next step is not reached.
     pub min_reward: BTreeMap<String, f64>,
     pub verifier_env: Vec<(String, String)>,
     pub agent_timeout: Duration,
@@ -107,7 +109,7 @@ pub struct ForeignStep {
 
 pub(super) use builds::check_host;
 
-/// Why a task is not supported here. Not a defect of the task.
+/// Why a task is not supported here. The task has no defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not supported by this engine: {0}")]
 pub struct Unsupported(pub String);
@@ -180,7 +182,7 @@ impl Foreign {
         })
     }
 
-    /// Step `number` of those that the task has.
+    /// One of the task's steps, counted from 0.
     pub(super) fn step(&self, number: usize) -> &ForeignStep {
         &self.steps[number]
     }
@@ -210,7 +212,7 @@ impl ForeignStep {
     ) -> Result<Self, Unsupported> {
         let manifest = &task.manifest;
         let folder = format!("steps/{}", entry.name);
-        // The step's own tests replace those of the whole task.
+        // A step's own tests replace those of the whole task.
         let mut tests = shared.clone();
         for (path, file) in task.folder(&format!("{folder}/tests")).iter() {
             tests.insert(path.clone(), file.clone());
@@ -245,7 +247,7 @@ impl ForeignStep {
         }
     }
 
-    /// The values of these tables replace earlier ones.
+    /// Replaces values with those of these tables.
     fn with(mut self, agent: Option<&Agent>, verifier: Option<&Verifier>) -> Self {
         if let Some(agent) = agent {
             self.agent_timeout =
@@ -261,7 +263,7 @@ impl ForeignStep {
     }
 }
 
-/// The mode of a task whose tests run apart from the solver.
+/// The mode of a task whose tests have a container of their own.
 fn apart(task: &HarborTask) -> Mode {
     let declared = task.manifest.artifacts.iter().flatten().filter_map(|artifact| match artifact {
         toml::Value::String(path) => Some(path.clone()),
@@ -272,7 +274,7 @@ fn apart(task: &HarborTask) -> Mode {
     Mode::Separate { artifacts, own_image: own_image(task).is_some() }
 }
 
-/// The folder of an image of the tests' own.
+/// The folder of the tests' own image, if they have one.
 fn own_image(task: &HarborTask) -> Option<&'static str> {
     task.files.get("tests/Dockerfile").map(|_| "tests")
 }
@@ -295,9 +297,9 @@ fn limits(
     })
 }
 
-/// A number is the minimum of `reward`; a table has a minimum for each name.
+/// A number is the minimum of `reward`. A table has a minimum for each name.
 fn thresholds(declared: &toml::Value) -> BTreeMap<String, f64> {
-    // As Harbor's parser: a text that is a number is one.
+    // A text with a number in it is a number, as for Harbor's parser.
     let number = |value: &toml::Value| match value {
         toml::Value::String(text) => text.trim().parse().ok(),
         value => value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64)),
@@ -319,7 +321,7 @@ fn user(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The test files that an attacker receives: all except pristine copies of inputs.
+/// The test files that an attacker may read: all but pristine copies of inputs.
 fn public_tests(tests: &FileTree) -> FileTree {
     let mut public = FileTree::default();
     for (path, file) in tests.iter().filter(|(path, _)| !path.as_str().starts_with("pristine/")) {
@@ -328,7 +330,8 @@ fn public_tests(tests: &FileTree) -> FileTree {
     public
 }
 
-/// The information available to an attacker: the instruction, the absolute paths in it, and the public part of the tests.
+/// Everything that an attacker may read: the instruction, the absolute paths in it, and the public
+/// part of the tests.
 pub fn knowledge(instruction: &str, tests: &FileTree) -> FileTree {
     let mut knows = FileTree::default();
     let mut add = |name: &str, text: String| {
@@ -344,7 +347,8 @@ pub fn knowledge(instruction: &str, tests: &FileTree) -> FileTree {
     knows
 }
 
-/// The absolute paths in a text, in order and without duplicates. URLs and single slashes are excluded.
+/// The absolute paths in a text, in order and without duplicates. URLs and single slashes are no
+/// paths.
 pub fn absolute_paths(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     let part_of_path = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);

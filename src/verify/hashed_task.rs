@@ -1,4 +1,4 @@
-//! Tasks of ours as targets. They have one step, and are judged in the clean room.
+//! Our own tasks as targets. They have one step, and are judged in the clean room.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use crate::model::{CheckId, EnvironmentDigest, FileTree, Judging, Limits, Task, 
 use crate::sandbox::{EngineError, Image, LaunchSpec, Network, Sandbox};
 use crate::store::StoreError;
 
-/// A task with the digests that its trial records are keyed by.
+/// A task with the digests that are in the keys of its trials.
 #[derive(Clone, Debug)]
 pub struct HashedTask<'a> {
     pub task: Cow<'a, Task>,
     pub environment_digest: EnvironmentDigest,
-    /// Hash over the whole task, including data that is in no file of its directory.
+    /// Hash of the whole task, also of data that is in no file of its directory.
     pub identity: String,
 }
 
@@ -32,7 +32,7 @@ impl<'a> HashedTask<'a> {
         Self::of(Cow::Borrowed(task), environment_digest)
     }
 
-    /// Like [`Self::new`], of a task that it owns.
+    /// Like [`Self::new`], for a task that it owns.
     pub fn owned(task: Task, environment_digest: EnvironmentDigest) -> Result<Self, StoreError> {
         Self::of(Cow::Owned(task), environment_digest)
     }

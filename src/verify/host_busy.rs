@@ -1,38 +1,39 @@
-//! Whether other work of the host kept a solver's programs from running, so that their time limits say nothing about them.
+//! Whether the host's other work kept a solver's programs from running. If so, a time limit that
+//! they met proves nothing.
 //!
-//! Tests give programs seconds. On a machine with many more runnable processes than processors, a
-//! program that needs a tenth of its limit can meet it, which would turn the load of the host into
-//! a failure of the solver. Such a program goes on for a while.
+//! Tests give programs seconds. On a machine with many more runnable threads than processors, a
+//! program can meet a limit of which it needs a tenth. The load of the host would then look like a
+//! failure of the solver. So such a program gets more time.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{Engine, HostLoad, Sandbox, SandboxTime as _};
 
-/// Factor for the time limit of a program that is kept from running, and for all limits where the
-/// tests run again beside a control.
+/// Factor for the time limit of a program that a busy host keeps from running. All limits grow by
+/// it if the tests run again beside a control.
 pub(super) const PATIENCE: u32 = 5;
 
-/// Time before the first look at a program that runs, and between two looks: most have ended by then.
+/// Time between two looks at a running program. Most programs end before the first look.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Mean number of other runnable threads per processor from which on the host is busy, and a time
 /// limit proves nothing. Four trials at once on two processors stay below it.
 const BUSY: f64 = 4.0;
-/// Mean number of runnable threads below which a container sleeps, and other work keeps nothing
-/// from running.
+/// Mean number of runnable threads below which a container sleeps. Other work keeps nothing from
+/// running there.
 const RUNNABLE: f64 = 0.5;
-/// Time that programs may lose to their limits, and the limit of each later one.
+/// Total time that programs may lose to their limits. After that, each later program has `SHORT`.
 const MAX_LOST: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(1);
-/// Share of one processor. A container that had more while a program ran was not kept from running.
+/// A container that used this share of a processor was not kept from running.
 const SERVED: f64 = 0.5;
 
-/// What was seen of the programs of a solver.
+/// Observations of a solver's programs.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     /// A program met its time limit, and a busy host had kept it from running.
     pub(super) host_busy: bool,
-    /// The time of programs that met their limits.
+    /// Time of the programs that met their limits.
     lost: Duration,
 }
 
@@ -41,22 +42,22 @@ pub(super) struct Observed {
 pub(super) struct Place<'a> {
     pub(super) engine: &'a Engine,
     pub(super) programs: &'a Sandbox,
-    /// The container's share of the processors.
+    /// The container's processors, e.g. 0.5.
     pub(super) cpus: f64,
 }
 
-/// What was seen of the host: other runnable threads per processor, at each look.
+/// Observations of the host: other runnable threads per processor, at each look.
 #[derive(Debug, Default)]
 pub(super) struct Looks(Vec<f64>);
 
-/// What was seen of one program.
+/// Observations of one program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Call {
     /// Mean number of other runnable threads per processor.
     others: f64,
     /// Mean number of runnable threads of its container.
     own: f64,
-    /// Processor time of its container, and the time in which that was used.
+    /// Processor time that the container used within `elapsed`.
     used: Duration,
     elapsed: Duration,
 }
@@ -69,8 +70,8 @@ impl Looks {
     }
 }
 
-/// Runs `run`, the tests, with looks at the host as long as it lasts: tests that start no program, or only short ones, can run out of time
-/// too. The threads of `own` are no other work.
+/// Runs `run`, the tests, and looks at the host meanwhile. Tests can run out of time even if they
+/// start no program. The threads of `own` do not count as other work.
 pub(super) async fn watched<T>(
     engine: &Engine,
     own: &[&Sandbox],
@@ -103,8 +104,8 @@ async fn watched_every<T>(
     (result, Looks(looks))
 }
 
-/// Runnable threads per processor, without those of `own`. These are counted only where they decide, since the engine starts a process for
-/// each count.
+/// Runnable threads per processor, without those of `own`. The engine starts a process to count
+/// those, so they are counted only if the result depends on them.
 async fn others_beside(load: HostLoad, own: &[&Sandbox]) -> Option<f64> {
     let most = others(load, 0);
     if most < BUSY {
@@ -118,15 +119,16 @@ async fn others_beside(load: HostLoad, own: &[&Sandbox]) -> Option<f64> {
 }
 
 impl Observed {
-    /// The time limit of a program for which the tests ask for `asked`. Programs that hang must not
-    /// take the time of all checks, so there is little left for each once they have lost a minute.
+    /// The time limit of a program for which the tests ask for `asked`. Once programs have lost a
+    /// minute to their limits, each later one has little time, since programs that hang must not
+    /// take the time of all checks.
     pub(super) fn limit(&self, asked: Duration) -> Duration {
         if self.lost >= MAX_LOST { asked.min(SHORT) } else { asked }
     }
 
-    /// Runs `call`, a program in `place`, until it ends or meets its limit (`None`). A program that
-    /// is kept from running has [`PATIENCE`] times as long. `met_a_limit` says from the result
-    /// whether a program that it started met its own limit.
+    /// Runs `call`, a program in `place`. `None` if it met its limit. If the host is too busy to
+    /// run it, the limit is [`PATIENCE`] times as long. `met_a_limit` reads from the result whether
+    /// a program that it started met a limit of its own.
     pub(super) async fn during<T>(
         &mut self,
         place: Place<'_>,
@@ -164,7 +166,7 @@ impl Observed {
 struct Watch {
     others: Vec<f64>,
     own: Vec<f64>,
-    /// The first look, and the processor time that the container had used by then.
+    /// Time of the first look, and the processor time that the container had used before.
     began: Option<(Instant, Duration)>,
 }
 
@@ -198,12 +200,12 @@ impl Call {
     }
 }
 
-/// Whether the host has much other work now.
+/// Whether the host has much work now.
 pub(super) fn is_host_busy(engine: &Engine) -> bool {
     engine.host_load().is_some_and(|load| others(load, 0) >= BUSY)
 }
 
-/// Whether the host has much work now beside the container of `own`. A solver that starts many
+/// Whether the host has much work now besides the container of `own`. A solver that starts many
 /// threads does not make its own host look busy.
 pub async fn is_host_busy_beside(engine: &Engine, own: &Sandbox) -> bool {
     let Some(load) = engine.host_load() else { return false };
@@ -233,7 +235,7 @@ pub async fn with_lost_time<T>(
     }
 }
 
-/// Runnable threads per processor, without a container's own.
+/// Runnable threads per processor, without the container's own.
 fn others(load: HostLoad, own: u32) -> f64 {
     f64::from(load.runnable.saturating_sub(own)) / f64::from(load.processors)
 }
@@ -260,17 +262,17 @@ mod tests {
             assert_eq!(call.host_busy(cpus), expect, "{call:?}, {cpus} cpus");
         };
         check(12.0, 1.0, 1.0, 20.0, 1.0, true);
-        // It slept.
+        // The program slept.
         check(12.0, 0.1, 0.0, 20.0, 1.0, false);
-        // An ordinary load.
+        // The load was ordinary.
         check(3.0, 1.0, 1.0, 20.0, 1.0, false);
-        // It had a processor.
+        // The program had a processor.
         check(12.0, 1.0, 19.0, 20.0, 1.0, false);
         check(50.0, 4.0, 15.0, 20.0, 4.0, false);
-        // Half of half a processor.
+        // The program had half of its half processor.
         check(12.0, 1.0, 6.0, 20.0, 0.5, false);
         check(12.0, 1.0, 4.0, 20.0, 0.5, true);
-        // No time at all.
+        // The program had no time at all.
         check(12.0, 1.0, 0.0, 0.0, 1.0, true);
     }
 
@@ -318,7 +320,7 @@ mod tests {
         };
         check(12, 0, 6.0);
         check(240, 236, 2.0);
-        // The two are not counted at the same moment.
+        // The host's threads and the container's are not counted at the same moment.
         check(3, 5, 0.0);
     }
 }

@@ -1,6 +1,6 @@
-//! Tasks of other makers as targets. They are judged as they declare: by Harbor's order of events
-//! (`trial/trial.py`, `verifier/verifier.py` of harbor 0.25), in the solver's container or in a
-//! container with its artifacts.
+//! Tasks of other makers as targets. They are judged as they declare: in the solver's container, or
+//! in a container with its artifacts. The order of events is Harbor's (`trial/trial.py`,
+//! `verifier/verifier.py` of harbor 0.25).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::model::{CheckId, CheckResult, EnvironmentDigest, FileTree, Judging, L
 use crate::sandbox::{EngineError, ExecLimit, ImageConfig, LaunchSpec, Network, Sandbox, SandboxError};
 use crate::syntax::shell_word;
 
-/// No weights: all checks count the same.
+/// No weights, so all checks count the same.
 static EQUAL: BTreeMap<CheckId, f64> = BTreeMap::new();
 
 impl Target for Foreign {
@@ -158,7 +158,7 @@ impl Target for Foreign {
         Box::pin(async move { StepContext::new(self, context, step).judge(sandbox, retain).await })
     }
 
-    /// A pass requires a full score in every step that counts.
+    /// A pass needs a full score in every step that counts.
     fn combined(&self, mut steps: Vec<Result<Verdict, NoVerdict>>) -> Result<Verdict, NoVerdict> {
         let reached = steps.len();
         let counted = match self.strategy {
@@ -174,7 +174,7 @@ impl Target for Foreign {
             }
             checks.extend(verdict.checks);
         }
-        // Steps that were not reached have not passed.
+        // The checks of steps that were not reached have failed.
         checks.extend(
             self.steps
                 .iter()
@@ -192,9 +192,9 @@ pub(super) struct StepContext<'a> {
     pub(super) task: &'a Foreign,
     pub(super) number: usize,
     pub(super) step: &'a ForeignStep,
-    /// Of the image of the container in which the tests run.
+    /// The configuration of the image of the tests' container.
     pub(super) config: &'a ImageConfig,
-    /// Of that container.
+    /// The specification of the tests' container.
     pub(super) spec: LaunchSpec<'a>,
 }
 
@@ -231,8 +231,10 @@ impl<'a> StepContext<'a> {
 }
 
 /// Runs the shells of step `number` as the user that the task declares for its solver. Each step
-/// begins in a new shell. If the container does not know the user before the first step, the task is
-/// at fault; later, the solver may have removed it. A solver is never run as another user.
+/// begins in a new shell.
+///
+/// If the first step's container does not know the user, the task is at fault. Later the solver may
+/// have removed the user. A solver never runs as another user.
 async fn begin_as(user: Option<&str>, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
     let lost = |error| NoVerdict::Sandbox { phase: phase_before(number), error };
     if number > 0 {
@@ -245,17 +247,18 @@ async fn begin_as(user: Option<&str>, number: usize, sandbox: &Sandbox) -> Resul
     Err(no_such_user(user, number))
 }
 
-/// The phase in which a step's container is prepared: after the first step it contains the solver's changes.
+/// The phase in which a step's container is prepared. After the first step the container has the
+/// solver's changes.
 fn phase_before(number: usize) -> Phase {
     if number > 0 { Phase::Solve } else { Phase::Prepare }
 }
 
-/// The container does not know the user of step `number`.
+/// The error that the container of step `number` does not know the user.
 fn no_such_user(user: &str, number: usize) -> NoVerdict {
     let error = EngineError::NoSuchUser { user: user.to_owned() };
     match phase_before(number) {
         Phase::Prepare => error.into(),
-        // Either the task or the solver: a control decides.
+        // The task or the solver is at fault. A control decides.
         phase => NoVerdict::Sandbox { phase, error: SandboxError::Failed { message: error.to_string() } },
     }
 }
@@ -321,7 +324,7 @@ mod tests {
         check("final", &[Some(false), full()], Some((Outcome::Pass, &[("b", true)])));
         check("final", &[None, full()], Some((Outcome::Pass, &[("b", true)])));
         check("final", &[full(), None], None);
-        // A step that was not reached has not passed.
+        // The checks of a step that was not reached have failed.
         check("final", &[full()], Some((Outcome::Fail, &[("a", true), ("b", false)])));
         check("mean", &[Some(false)], Some((Outcome::Fail, &[("a", false), ("b", false)])));
     }

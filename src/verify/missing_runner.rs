@@ -1,35 +1,35 @@
-//! Tests that could not run, because a program that runs them is missing.
+//! Tests that could not run, because their runner is missing,
+//! e.g. `/tests/test.sh: line 4: uvx: command not found`.
 //!
-//! Many test scripts write a reward of 0 after such a message (`/tests/test.sh: line 4: uvx:
-//! command not found`), so that every solver gets
-//! 0. The message alone decides nothing: a solver can cause it, and a task can ask to install the
-//! program. It makes a control run, the task's own solution; only where that meets the same is the
-//! task at fault.
+//! Many test scripts then write a reward of 0, whatever the solver did. The message alone proves
+//! nothing: a solver can cause it, and a task can ask the solver to install the program. So a
+//! control runs the task's own solution. The task is at fault only if the control meets the same
+//! message.
 
 use super::act::Act;
 use super::target::Target;
 use crate::model::Assume;
 
-/// Lines at the end of an output in which the message is looked for. Scripts print little after it.
+/// Lines at the end of an output that may hold the message. Scripts print little after it.
 const LAST_LINES: usize = 8;
-/// Where test scripts are, whose names a shell puts before its messages.
+/// The folder of test scripts. A shell begins its messages with their names.
 const OF_TESTS: &str = "/tests/";
-/// What Python says where the usual runner is not installed.
+/// Python's messages if the usual runner is not installed.
 const NO_PYTEST: [&str; 2] = ["No module named pytest", "No module named 'pytest'"];
 
-/// What is done about such a message.
+/// How a trial treats such a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingRunner {
-    /// There is no verdict before a control has run.
+    /// A control runs before there is a verdict.
     AsksControl,
-    /// The verdict stands.
+    /// The message is ignored.
     Ignored,
 }
 
 impl MissingRunner {
-    /// What a trial of `act` does about it. Without a solution nothing tells whether the task asks
-    /// to install the program; edits of a solution and attacks are judged beside a solution that
-    /// passes.
+    /// How a trial of `act` treats such a message. Without a solution, nothing shows whether the
+    /// task asks to install the program. Edited solutions and attacks are judged beside a solution
+    /// that passes, so they need no control.
     pub fn of(target: &dyn Target, act: Act<'_>, assume: Assume) -> Self {
         match act {
             Act::Nothing | Act::Solve(_)
@@ -47,7 +47,7 @@ impl MissingRunner {
     }
 }
 
-/// The line that says it, near the end of the tests' output.
+/// The line with the message, near the end of the tests' output.
 pub(super) fn missing_runner(output: &str) -> Option<&str> {
     let is_of_shell = |line: &str| line.starts_with(OF_TESTS) && line.ends_with("not found");
     let says = |line: &&str| is_of_shell(line) || NO_PYTEST.iter().any(|words| line.ends_with(words));
@@ -69,7 +69,7 @@ mod tests {
         check(&format!("curl: (6) no host\n{bash}\nFAILED\n\n"), Some(bash));
         check("/tests/test.sh: 4: uvx: not found", Some("/tests/test.sh: 4: uvx: not found"));
         check("/usr/bin/python3: No module named pytest\n", Some("/usr/bin/python3: No module named pytest"));
-        // Said of a solver's program, or of its work.
+        // These lines are about a solver's program, or about its work.
         check("bash: line 1: frob: command not found", None);
         check("/app/run.sh: line 4: frob: command not found", None);
         check("AssertionError: page not found", None);

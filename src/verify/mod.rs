@@ -1,13 +1,13 @@
-//! The clean room: turns a solver's state into a verdict.
+//! The clean room: it turns the state that a solver left into a verdict.
 //!
-//! 1. The solver's container is killed; nothing of it runs any more.
-//! 2. The declared roots are read as archives, and checked entry by entry ([`submission`]). A pristine
-//!    container of the same image gets them twice: the tests read a copy, and the roots lie in their
-//!    own places as well ([`own_place`]).
-//! 3. Where tests run the solver's programs, a container of the committed state holds them, with our guest and the
-//!    bring-up command only; the tests reach it by a relay through the host ([`relay`]).
-//! 4. The checks run in the pristine container, and their results come back as a file that the solver never could touch
-//!    ([`results`]).
+//! 1. The solver's container is killed, so no process of the solver runs any more.
+//! 2. The declared roots, e.g. `/app`, are read as archives, and every entry is checked
+//!    ([`submission`]). A pristine container of the same image gets the roots twice. The tests read
+//!    a copy, and the roots lie in their own places too ([`own_place`]).
+//! 3. Tests may run the solver's programs. These programs get a container of their own, with our
+//!    guest in it. The tests reach it by a relay through the host ([`relay`]).
+//! 4. The checks run in the pristine container. Their results come back as a file that the solver
+//!    could never touch ([`results`]).
 
 mod act;
 mod canonical_json;

@@ -1,4 +1,5 @@
-//! Trials without a verdict: who is at fault, and the control experiment for losses without evidence.
+//! Trials without a verdict. The evidence says who is at fault; if it does not, a control trial
+//! decides.
 
 use std::time::Duration;
 
@@ -9,12 +10,13 @@ use crate::model::{Assume, Blame, Outcome, Verdict};
 use crate::retry::{Again, Backoff, retry};
 use crate::sandbox::{Engine, EngineError, SandboxError};
 
-/// The cause of a verdict on a sandbox that its solver destroyed. The details are observed, not committed.
+/// The cause of a verdict if the solver destroyed its sandbox. The details are only in `observed/`.
 pub const SANDBOX_LOST: &str = "sandbox_lost";
 
-/// Attempts in fresh containers when the infrastructure fails. After that the work is left open.
+/// Attempts in fresh containers if the infrastructure fails. After them the trial is left open.
 const BACKOFF: Backoff = Backoff { attempts: 4, base: Duration::from_secs(1), cap: Duration::from_secs(4) };
-/// How long to wait for an engine that answered before: restarting one with many containers takes tens of seconds.
+/// Maximum wait for an engine that answered before. An engine with many containers takes tens of
+/// seconds to restart.
 const ENGINE_RETURNS: Duration = Duration::from_secs(60);
 /// Time between two pings of the engine.
 const PING_PAUSE: Duration = Duration::from_millis(500);
@@ -26,19 +28,19 @@ pub enum NoVerdict {
     Engine(#[from] EngineError),
     #[error("{}: {error}", phase.describe())]
     Sandbox { phase: Phase, error: SandboxError },
-    /// This host cannot make the condition of the trial in the task's image.
+    /// This host cannot make the trial's condition in the task's image.
     #[error("the trial under the condition `{condition}` could not run: {why}")]
     Unmet { condition: &'static str, why: String },
     /// The containers kept running, but the tests ended without readable results.
     #[error("the verifier gave no results: {cause}")]
     NoResults { cause: String },
-    /// They ended after the message that a program which runs them is missing.
+    /// The tests ended after a message that their runner is missing, e.g. pytest.
     #[error("the tests could not run: {line}")]
     NoRunner { line: String },
-    /// This engine cannot run the task. Not a defect of the task.
+    /// This engine cannot run the task. The task has no defect.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// The tests, or programs that they started, met their time limits while the host was busy with other work.
+    /// The tests, or programs that they started, met their time limits on a busy host.
     #[error("time limits were met on a busy host: {cause}")]
     OutOfTime { cause: String },
 }
@@ -46,13 +48,13 @@ pub enum NoVerdict {
 /// The phase of a trial in which its sandbox was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Files and settings were being prepared, before the solver started.
+    /// Files and settings were prepared, before the solver started.
     Prepare,
-    /// The solver worked in it.
+    /// The solver worked in the sandbox.
     Solve,
-    /// The solver's programs and services ran in it.
+    /// The solver's programs and services ran in the sandbox.
     Programs,
-    /// The tests ran in it.
+    /// The tests ran in the sandbox.
     Verify,
 }
 
@@ -66,7 +68,7 @@ impl Phase {
         }
     }
 
-    /// The cause of a verdict.
+    /// The cause in a verdict.
     fn cause(self) -> &'static str {
         match self {
             Self::Prepare => "not_prepared",
@@ -78,12 +80,13 @@ impl Phase {
 }
 
 impl NoVerdict {
-    /// Who is at fault, or `None` if the evidence does not say.
+    /// Who is at fault. `None` if the evidence does not say.
     pub fn blame(&self) -> Option<Blame> {
         match self {
             Self::Engine(error) => Some(error.blame()),
             Self::Sandbox { phase: Phase::Solve | Phase::Programs, error } => error.blame(),
-            // A limit was reached in a container in which the solver did not act. Either its work or the task's tests may be the cause.
+            // The container met a limit, and the solver did not act in it. Either the solver's work
+            // or the task's tests are the cause.
             Self::Sandbox { phase: Phase::Prepare | Phase::Verify, error } => match error.blame() {
                 Some(Blame::Infra) => Some(Blame::Infra),
                 Some(Blame::Caller) => Some(Blame::Caller),
@@ -99,7 +102,8 @@ impl NoVerdict {
     pub(super) fn verdict(self, assume: Assume) -> Result<Verdict, Self> {
         let outcome = match assume.blame(self.blame()) {
             Some(Blame::Solver) => Outcome::Fail,
-            // A control without results does not explain time limits, so these may still be due to the host.
+            // A control without results does not explain time limits. The host may still be the
+            // cause.
             Some(Blame::Task) if matches!(self, Self::OutOfTime { .. }) => return Err(self),
             Some(Blame::Task) => Outcome::VerifierError,
             Some(Blame::Infra | Blame::Caller) | None => return Err(self),
@@ -114,8 +118,8 @@ impl NoVerdict {
     }
 }
 
-/// `verdict`, for which time limits were met on a busy host. It stands only if a control was judged
-/// at the same time, so that the solver's own work is slow.
+/// Decides about a `verdict` on tests that met time limits on a busy host. It stands only if a
+/// control was judged at the same time, because then the solver's own work is slow.
 pub(super) fn despite_load(verdict: Verdict, assume: Assume, cause: &str) -> Result<Verdict, NoVerdict> {
     match assume {
         Assume::SolverAtFault => Ok(verdict),
@@ -141,24 +145,26 @@ impl Blamed for EngineError {
     }
 }
 
-/// Result of a control trial: the untouched task, or its reference, judged at the same time.
+/// Result of a control trial. The control is the untouched task or its reference, judged at the
+/// same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// It was judged, so a loss beside it is the solver's fault.
+    /// The control was judged, so the solver is at fault for the loss.
     Judged,
-    /// Its containers kept running, and its tests also gave no results: the task is at fault.
+    /// The control gave no results either, though its containers kept running. The task is at
+    /// fault.
     NoResults,
-    /// It was lost too: the infrastructure is at fault.
+    /// The control was lost too. The infrastructure is at fault.
     Lost,
 }
 
 impl Control {
-    /// The meaning of a control's verdict.
+    /// What a control's verdict proves.
     pub(super) fn of(verdict: &Result<Verdict, NoVerdict>) -> Self {
         match verdict {
             Ok(verdict) if verdict.is_judged() => Self::Judged,
             Ok(_) | Err(NoVerdict::NoResults { .. } | NoVerdict::NoRunner { .. }) => Self::NoResults,
-            // A control runs under the ordinary condition. One that the host gave no time says nothing about the task.
+            // If a busy host gave the control no time, the control says nothing about the task.
             Err(
                 NoVerdict::Engine(_)
                 | NoVerdict::Sandbox { .. }
@@ -173,7 +179,7 @@ impl Control {
 /// Context of retries.
 #[derive(Clone, Copy, Debug)]
 pub struct Retries<'a> {
-    /// The engine, awaited before a retry if it has answered before.
+    /// The engine. If it has answered before, a retry waits for it.
     pub engine: Option<&'a Engine>,
     /// After cancellation nothing is retried.
     pub drain: &'a CancellationToken,
@@ -189,10 +195,10 @@ impl<'a> Retries<'a> {
 
 /// Runs `attempt` until it has a result, or leaves it open.
 ///
-/// Failures of the infrastructure are retried in fresh containers. For a loss without evidence, a
-/// control is judged and `attempt` runs again: if it is lost again although the control was judged,
-/// the solver is at fault. The argument of `attempt` then says so, and `attempt` must turn such a
-/// loss into a verdict. The control gets the loss that it is for.
+/// Failures of the infrastructure are retried in fresh containers. After a loss without evidence, a
+/// control is judged and `attempt` runs again. If it is lost again although the control was judged,
+/// the solver is at fault. The argument of `attempt` says so, and `attempt` must then turn the loss
+/// into a verdict. `control` gets the loss.
 pub async fn settled<T, E: Blamed>(
     retries: Retries<'_>,
     mut attempt: impl AsyncFnMut(Assume) -> Result<T, E>,
@@ -277,7 +283,8 @@ mod tests {
         EngineError::Transport { action: "do it", message: "reset".to_owned() }.into()
     }
 
-    /// `attempts` are the results in order; the last one repeats. `expect` is the outcome, or `None` for an attempt left open.
+    /// `attempts` are the results in order; the last one repeats. `expect` is `None` for an attempt
+    /// that is left open.
     fn check(
         attempts: &[fn() -> Option<NoVerdict>],
         control: Control,
@@ -327,21 +334,23 @@ mod tests {
         check(&[killed], Judged, None, 4, 0);
         check(&[programs_killed, verifier_killed, engine, fine], Judged, Some(Outcome::Pass), 4, 0);
         check(&[engine], Judged, None, 4, 0);
-        // Without evidence a control experiment decides.
+        // Without evidence a control decides.
         check(&[silent], Judged, Some(Outcome::Fail), 2, 1);
         check(&[silent, fine], Judged, Some(Outcome::Pass), 2, 1);
         check(&[silent], Lost, None, 4, 4);
         check(&[silent, killed, silent], Judged, Some(Outcome::Fail), 3, 1);
         check(&[nothing], Judged, Some(Outcome::Fail), 2, 1);
         check(&[nothing], NoResults, Some(Outcome::VerifierError), 2, 1);
-        // A task may ask to install the program: then its own solution is judged.
+        // A task may ask to install the runner. Then the control runs the task's own solution.
         let missing: fn() -> _ = || Some(no_runner());
         check(&[missing], Judged, Some(Outcome::Fail), 2, 1);
         check(&[missing], NoResults, Some(Outcome::VerifierError), 2, 1);
-        // The solver does not act in the verifier, so the verifier's limits alone do not blame the solver.
+        // The solver does not act in the verifier, so it is not blamed for the verifier's limits
+        // alone.
         check(&[verifier_oom], Judged, Some(Outcome::Fail), 2, 1);
         check(&[verifier_oom], NoResults, Some(Outcome::VerifierError), 2, 1);
-        // Work that is slow beside a control that is not is the solver's. Without such a control the host may be the cause.
+        // Work that is slower than a control's is the solver's fault. Without a control the host
+        // may be the cause.
         check(&[slow], Judged, Some(Outcome::Fail), 2, 1);
         check(&[slow, fine], Judged, Some(Outcome::Pass), 2, 1);
         check(&[slow], Lost, None, 4, 4);

@@ -1,23 +1,24 @@
-//! Which roots of a submission lie in their own place in the verifier's container, e.g. `/app` at
-//! `/app`.
+//! The roots of a submission that lie in their own place in the verifier's container, e.g. `/app`
+//! at `/app`.
 //!
 //! A tool of the tests may follow an absolute path that the solver wrote, e.g. git with
-//! `objects/info/alternates`. It must find the solver's state there, and not the pristine files of
-//! the task's image.
+//! `objects/info/alternates`. The tool must find the solver's files there, not the pristine files
+//! of the task's image.
 
 use std::path::Path;
 
-/// Folders from which the verifier's own programs take code or configuration. A root there is only
+/// The verifier's own programs take code or configuration from these folders. A root there is only
 /// read as a copy.
 const SYSTEM: [&str; 16] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/logs", "/proc", "/root",
     "/run", "/sbin", "/sys", "/tests", "/usr",
 ];
-/// Folders that hold the verifier's own files. A root below them is no danger.
+/// Folders that hold the verifier's own files. A root below them does no harm.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// The roots that the verifier puts in their own place. A root below another one, e.g. `/app/out`
-/// beside `/app`, comes with that one: by itself it could be put through a link of the solver's.
+/// in `/app`, comes with the outer root. Put there by itself, it could follow a link of the
+/// solver's.
 pub(super) fn own_places(roots: &[String]) -> Vec<&str> {
     let is_below_another =
         |root: &String| roots.iter().any(|other| other != root && Path::new(root).starts_with(other));

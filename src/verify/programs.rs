@@ -1,4 +1,4 @@
-//! The container in which programs that a solver left are run.
+//! The container of the solver's programs. Tests run these programs through the relay.
 
 use std::time::Duration;
 
@@ -16,9 +16,10 @@ use crate::sandbox::{
 const BRING_UP: Duration = Duration::from_secs(30);
 /// Time limit for moving the submission into its place.
 const PLACING: Duration = Duration::from_secs(60);
-/// Bytes of output that are kept of either.
+/// Maximum bytes of the output of either, for messages.
 const MAX_LOG: usize = 64 << 10;
-/// Moves each root from where the archive was unpacked to its own place. A root that the solver deleted is missing there too.
+/// Moves each root from the unpacked archive to its own place. If the solver deleted a root, it is
+/// missing there too.
 const PLACE: &str = r#"for root in "$@"; do
     rm -rf -- "$root" || exit
     if [ -e "/subject$root" ] || [ -L "/subject$root" ]; then
@@ -27,20 +28,23 @@ const PLACE: &str = r#"for root in "$@"; do
 done
 rm -rf /subject"#;
 
-/// What the container is made of.
+/// The parts that the container is made from.
 pub(super) struct Left<'a> {
     pub(super) stopped: Stopped,
     /// The roots, below `/subject`.
     pub(super) files: &'a Spooled,
-    /// Of a container that holds them.
+    /// Limits of a container that holds the roots.
     pub(super) limits: &'a Limits,
 }
 
-/// Starts the container for the programs of `task`.
+/// Starts the container for the solver's programs.
 ///
-/// It is a new one of the task's image with nothing of the solver's but the declared roots: a program that the solver put anywhere else, such as
-/// another `make`, was not asked for, and is not there in other harnesses either. Services, and roots that need their own container,
-/// get the solver's, started again.
+/// It is a new container of the task's image, with only the declared roots in it. A program that
+/// the solver put anywhere else, e.g. another `make`, was not asked for, and other harnesses do not
+/// have it either.
+///
+/// Services need the solver's own container, and so do roots that cannot be moved. There the
+/// solver's container is started again.
 pub(super) async fn start(
     context: &TrialContext<'_>,
     task: &Task,
@@ -64,14 +68,15 @@ pub(super) async fn start(
     }
 }
 
-/// Whether the verdict depends on nothing of the solver's container but its roots.
+/// Whether the verdict depends only on the roots, and on nothing else in the solver's container.
 pub(super) fn see_only_roots(submission: &SubmissionSpec) -> bool {
     !submission.programs || is_movable(submission)
 }
 
-/// Whether the roots can be moved into another container. Harbor's separate mode moves the same.
+/// Whether the roots can be moved into another container. Harbor's separate mode moves the same
+/// roots.
 fn is_movable(submission: &SubmissionSpec) -> bool {
-    // The engine mounts files of its own there.
+    // The engine mounts files of its own in these folders.
     let holds_mounts = |root: &String| matches!(root.as_str(), "/" | "/etc" | "/proc" | "/sys" | "/dev");
     submission.needs_shared().is_none() && !submission.roots.iter().any(holds_mounts)
 }
@@ -101,7 +106,7 @@ async fn place(
     condition.prepare(sandbox).await
 }
 
-/// A container of the solver's committed state, running only the task's bring-up command.
+/// Starts the solver's stopped container again. Only the task's bring-up command runs there.
 async fn bring_up(
     engine: &Engine,
     image: &Image,
@@ -111,8 +116,9 @@ async fn bring_up(
     let solver_container = match stopped.restart("/").await {
         Ok(solver_container) => solver_container,
         Err(error @ (EngineError::NotStarted { .. } | EngineError::Guest { .. })) => {
-            // A file in place of a folder that the engine needs can cause this. An engine in trouble could not start a pristine container
-            // either. The remaining case is a loss without evidence, since the trouble may have passed.
+            // The solver may have put a file in place of a folder that the engine needs. An engine
+            // in trouble could not start a pristine container either. The trouble may have passed
+            // by now, so this is a loss without evidence.
             engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
             let message = format!("the solver's container cannot be started again: {error}");
             return Err(lost(SandboxError::Failed { message }));

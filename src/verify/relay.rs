@@ -1,5 +1,6 @@
-//! The tests' only access to the solver's programs: a request to the host, which runs the program through the guest of the solver's
-//! container. The result is data.
+//! The only way from the tests to the solver's programs. The tests send a request to the host. The
+//! host runs the program through the guest of the solver's container, and returns its output as
+//! data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,22 +15,24 @@ use crate::sandbox::{Engine, Process, ProcessOutcome, ProcessResult, RelayCall, 
 
 /// Address of the relay in the verifier's container.
 pub(super) const SOCKET: &str = "/run/termsmith-relay.sock";
-/// Maximum output of one program, for each of the two streams.
+/// Maximum bytes of each output of one program.
 const MAX_OUTPUT: usize = 4 << 20;
-/// Maximum time limit of one program, times the patience of the run. Tests request seconds.
+/// Maximum time limit of one program, before the factor of [`Serving::patience`]. Tests ask for
+/// seconds.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Kills for want of memory after which nothing of the solver's programs is waited for: many more than programs that need too much have.
+/// Out-of-memory kills after which the solver's container is killed. Programs that merely need too
+/// much memory have far fewer.
 const MAX_OUT_OF_MEMORY: usize = 30;
-/// Time between two looks at their number.
+/// Time between two looks at the number of kills.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Status of a program that met its time limit, as timeout(1) has it.
+/// Exit status of a program that met its time limit. timeout(1) has the same.
 const TIMED_OUT: i32 = 124;
-/// A line on standard error of a probe that started programs one of which met its time limit
-/// (`templates/verifier/patience.py`).
+/// A line on the standard error of a probe (`templates/verifier/patience.py`). The probe started a
+/// program that met its time limit.
 const MET_LIMIT: &[u8] = b"a program met its time limit";
-/// The guest ends a program this long after the host should have.
+/// Additional time after which the guest itself ends a program.
 const GUEST_MARGIN: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -50,7 +53,7 @@ enum Reply {
     Broken { error: String },
 }
 
-/// How calls are answered.
+/// Settings for the answers.
 #[derive(Clone, Copy)]
 pub(super) struct Serving<'a> {
     pub(super) engine: &'a Engine,
@@ -62,18 +65,20 @@ pub(super) struct Serving<'a> {
     pub(super) leftovers: Leftovers,
 }
 
-/// What becomes of processes that a program has started and left behind, in sessions of their own.
+/// What happens to processes that a program leaves behind, in sessions of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// They are killed, as in Harbor's separate mode: with each of hundreds of calls, a solver's program could leave another process that takes
-    /// the processor from the tests.
+    /// They are killed, as in Harbor's separate mode. Tests make hundreds of calls, and with each
+    /// one a program could leave a process that takes processor time from the tests.
     Killed,
-    /// They live, since the task's services run in the same container.
+    /// They live on, because the task's services run in the same container.
     Kept,
 }
 
-/// Answers calls, observes the host meanwhile, and returns only if the solver's container is lost and not known to be at fault: no check may fail for that. Once the verifier is
-/// gone there is nothing to answer; the verifier's own error names the cause.
+/// Answers calls until the solver's container is lost for reasons that are not its fault. No check
+/// may fail for such a loss.
+///
+/// If the verifier is gone, nothing is left to answer. The verifier's own error names the cause.
 pub(super) async fn serve(
     mut calls: tokio::sync::mpsc::Receiver<RelayCall>,
     solver_container: &Sandbox,
@@ -100,8 +105,9 @@ pub(super) async fn serve(
     std::future::pending().await
 }
 
-/// Kills the solver's container once it has run out of memory [`MAX_OUT_OF_MEMORY`] times: programs that fill it again after each kill
-/// would otherwise occupy the host until the tests run out of time. Its loss answers the call.
+/// Kills the solver's container once it has run out of memory [`MAX_OUT_OF_MEMORY`] times.
+/// Otherwise programs that fill it again after each kill would occupy the host until the tests run
+/// out of time. The loss answers the call.
 async fn ending_storms<T>(solver_container: &Sandbox) -> T {
     while solver_container.out_of_memory_kills() < MAX_OUT_OF_MEMORY {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -112,14 +118,14 @@ async fn ending_storms<T>(solver_container: &Sandbox) -> T {
     std::future::pending().await
 }
 
-/// Whether a program, or one that it started for the tests, met its time limit.
+/// Whether a program met its time limit, or another one that it started for the tests.
 fn met_a_limit(ran: &Result<ProcessResult, SandboxError>) -> bool {
     let Ok(done) = ran else { return false };
     let said_so = || done.stderr.split(|byte| *byte == b'\n').any(|line| line == MET_LIMIT);
     matches!(done.outcome, ProcessOutcome::TimedOut | ProcessOutcome::Exited(TIMED_OUT)) || said_so()
 }
 
-/// Why a call failed.
+/// Why a call has no answer.
 enum Unanswered {
     /// The tests sent an invalid request.
     Malformed(String),
@@ -161,7 +167,8 @@ async fn answer(
     match ran {
         None => Ok(Reply::Ran { code: TIMED_OUT, stdout: String::new(), stderr: String::new() }),
         Some(Ok(done)) => {
-            // Shell conventions: 124 from timeout(1), 127 for a program that cannot be started, 128 + signal.
+            // Conventions of shells: 124 from timeout(1), 127 for a program that cannot be started,
+            // 128 + signal.
             let (code, stderr) = match done.outcome {
                 ProcessOutcome::Exited(code) => (code, done.stderr),
                 ProcessOutcome::Signaled(signal) => (128 + signal, done.stderr),
@@ -174,8 +181,8 @@ async fn answer(
     }
 }
 
-/// A request that a running solver's container cannot carry out is answered as a failed program, since its files are the solver's. A
-/// request that must not be sent is an error of the tests.
+/// Answers a request that the running container could not carry out like a failed program, since
+/// the files are the solver's. A request that must not be sent is an error of the tests.
 fn refused_or_lost(error: SandboxError) -> Result<Reply, Unanswered> {
     match error {
         SandboxError::Failed { .. } => Ok(ended_by_itself(&error)),
@@ -186,7 +193,7 @@ fn refused_or_lost(error: SandboxError) -> Result<Reply, Unanswered> {
     }
 }
 
-/// A solver that destroyed its own container has failed; the status says so.
+/// A solver that destroyed its own container has failed. The status says so.
 fn ended_by_itself(error: &SandboxError) -> Reply {
     Reply::Ran { code: 137, stdout: String::new(), stderr: BASE64.encode(error.to_string()) }
 }

@@ -1,4 +1,5 @@
-//! `checks.json`, parsed strictly: a report without exactly one result for every check is invalid.
+//! Reads `checks.json` strictly. A report is invalid unless it has exactly one result for every
+//! check.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +25,11 @@ struct ReportedCheck {
     message: String,
 }
 
-/// The checks that a report must have.
+/// The checks that a report must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
     All,
-    /// All, or some with a failed one among them, after which the tests ended.
+    /// All checks, or the checks up to a failed one, after which the tests ended.
     UntilOneFails,
 }
 
@@ -47,7 +48,8 @@ pub enum ResultsError {
     Missing(CheckId),
 }
 
-/// Results in the task's order, without the checks that did not run, and the messages of failed checks.
+/// Results in the task's order, and the messages of failed checks. Checks that did not run are left
+/// out.
 pub fn parse_results(
     text: &[u8],
     expected: &[CheckId],

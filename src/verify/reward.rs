@@ -17,7 +17,7 @@ pub enum RewardError {
     Malformed { file: &'static str, text: String },
 }
 
-/// Rewards by name; `reward.json` takes precedence. A number alone is `reward`.
+/// Rewards by name. `reward.json` comes first. A single number is `reward`.
 pub fn parse_reward(json: Option<&[u8]>, text: Option<&[u8]>) -> Result<BTreeMap<String, f64>, RewardError> {
     if let Some(bytes) = json {
         let malformed = || RewardError::Malformed { file: "reward.json", text: excerpt(bytes) };
@@ -41,7 +41,7 @@ pub fn parse_reward(json: Option<&[u8]>, text: Option<&[u8]>) -> Result<BTreeMap
     }
 }
 
-/// Whether these rewards are a full score.
+/// Whether the rewards are a full score.
 pub fn is_full(rewards: &BTreeMap<String, f64>) -> bool {
     match rewards.get("reward") {
         Some(reward) => *reward >= 1.0,
@@ -49,7 +49,7 @@ pub fn is_full(rewards: &BTreeMap<String, f64>) -> bool {
     }
 }
 
-/// The number that a trainer takes: `reward`, or the highest one where none has this name.
+/// The number that a trainer takes: `reward`, or the highest reward if none has this name.
 pub(super) fn paid(rewards: &BTreeMap<String, f64>) -> Option<f64> {
     rewards.get("reward").copied().or_else(|| rewards.values().copied().reduce(f64::max))
 }

@@ -1,4 +1,5 @@
-//! One run of a task's tests: the submission's files and the tests in a pristine container, and its programs in another.
+//! One run of a task's tests. The tests and the submission's files are in a pristine container, and
+//! the solver's programs in another one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,26 +21,28 @@ use crate::sandbox::{
     Spooled,
 };
 
-/// The folder in which the submission's files arrive in the verifier's container. Tests find them
-/// under a name that no solver knows.
+/// The folder in the verifier's container that gets the submission's files. Tests know it by a name
+/// that no solver knows.
 pub(super) const RECEIVED: &str = "subject";
 const RESULTS: &str = "/logs/verifier/checks.json";
-/// Maximum size of the results: an id, a flag and a bounded message per check.
+/// Maximum size of the results. Each check has an id, a flag and a bounded message.
 pub(super) const MAX_RESULTS: u64 = 1 << 20;
-/// Bytes of pytest's output that are kept, for people; the verdict does not depend on it.
+/// Maximum bytes of pytest's output in the log. People read it, and the verdict does not depend on
+/// it.
 const MAX_LOG: usize = 64 << 10;
-/// A fixed order other than the declared one: it shows whether checks depend on each other, and can be repeated.
+/// An order of checks other than the declared one. It shows whether checks depend on each other. It
+/// is fixed, so that a trial can be repeated.
 const SHUFFLE_SEED: &str = "1";
 
-/// Why tests have no verdict if a program met its limit.
+/// Why a trial has no verdict if a program met its limit on a busy host.
 const HOST_BUSY: &str = "the host was too busy to run the solver's programs";
-/// The cause of a verdict on tests that met the limit for all of them.
+/// The cause of a verdict if the tests together met their limit.
 pub(super) const OUT_OF_TIME: &str = "verification timed out";
 
-/// Observations of the verification. Written to `observed/`.
+/// Observations of a verification. They are written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifierLog {
-    /// Why checks failed.
+    /// Messages of failed checks.
     pub messages: BTreeMap<CheckId, String>,
     /// Output of the test runner.
     pub output: String,
@@ -62,14 +65,14 @@ impl VerifierLog {
     }
 }
 
-/// What one run of the tests needs.
+/// Everything that one run of the tests needs.
 #[derive(Clone, Copy)]
 pub(super) struct Room<'a> {
     pub(super) context: &'a TrialContext<'a>,
     pub(super) task: &'a Task,
     /// The submission's roots, below `/subject`.
     pub(super) files: &'a Spooled,
-    /// Of a container that holds them.
+    /// Limits of a container that holds the roots.
     pub(super) limits: &'a Limits,
 }
 
@@ -81,8 +84,8 @@ pub(super) struct Verified {
 }
 
 impl Room<'_> {
-    /// Runs the tests. `programs` is the container of the solver's programs, if the tests run any;
-    /// it is destroyed afterwards.
+    /// Runs the tests. `programs` is the container of the solver's programs, if the tests run any.
+    /// It is destroyed afterwards.
     pub(super) async fn verify(&self, programs: Option<Sandbox>) -> Verified {
         let verifier = match self.furnish(programs.as_ref()).await {
             Ok(verifier) => verifier,
@@ -141,7 +144,8 @@ impl Room<'_> {
         let ran = match ran {
             Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
                 Ok(()) => Ok(verdict),
-                // The solver's programs ran at that time too. If only they are not known to have suffered, they held the disk.
+                // The solver's programs ran at the same time. If they did not suffer from the full
+                // disk, they held it.
                 Err(_) if held_the_disk(programs.as_ref()).await => Ok(verdict),
                 Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
             },
@@ -150,7 +154,8 @@ impl Room<'_> {
         verifier.destroy().await;
         let ran = match (ran, programs) {
             (Ok(verdict), Some(programs)) if !verdict.passed() => {
-                // Clients of the services see a lost solver's container as a refused connection, which must not count as the solver's failure.
+                // If the solver's container is lost, clients of its services see a refused
+                // connection. That must not count as the solver's failure.
                 let lives = alive(&programs, assume).await;
                 lives.map(|()| verdict).map_err(|error| NoVerdict::Sandbox { phase: Phase::Programs, error })
             }
@@ -159,10 +164,10 @@ impl Room<'_> {
         Verified { ran, log }
     }
 
-    /// The verifier's container, with the submission and the tests in it.
+    /// Starts the verifier's container, with the submission and the tests in it.
     async fn furnish(&self, programs: Option<&Sandbox>) -> Result<Sandbox, NoVerdict> {
         let network = match programs {
-            // Services need a network between the containers; programs alone need none.
+            // Services need a network between the containers. Programs need none.
             Some(sandbox) if self.task.submission.bring_up.is_some() => Network::Of(sandbox.id().clone()),
             _ => Network::None,
         };
@@ -181,7 +186,8 @@ impl Room<'_> {
             condition.prepare(&verifier).await?;
             Ok(verifier)
         };
-        // The submission is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
+        // The submission is unpacked there. So a verifier that cannot be prepared is a loss without
+        // evidence.
         furnished.await.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })
     }
 
@@ -231,10 +237,11 @@ impl Room<'_> {
         log.output =
             format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         if done.outcome == ProcessOutcome::TimedOut {
-            // The tests wait only for the solver's files and programs, so the solver caused the timeout.
+            // The tests wait for nothing but the solver's files and programs, so the solver caused
+            // the timeout.
             return Ok(Verdict::without_checks(Outcome::Fail, OUT_OF_TIME));
         }
-        // What kills the test runner may have written results in its place.
+        // A program that kills the test runner may have written results in its place.
         if done.outcome != ProcessOutcome::Exited(0) {
             let cause = format!("the test runner ended ({:?}) without results", done.outcome);
             return Err(NoVerdict::NoResults { cause });
@@ -263,9 +270,8 @@ impl Room<'_> {
     }
 }
 
-/// Factor for all time limits. Where an earlier run met one on a busy host, and a control did not,
-/// the control may have had less to do: only work that does not end in several times as long is the
-/// solver's fault.
+/// Factor for all time limits. A retry after a timeout on a busy host gets [`PATIENCE`] times the
+/// limit, since the control may have had less to do. Only a second timeout is the solver's fault.
 fn patience(assume: Assume) -> u32 {
     match assume {
         Assume::SolverAtFault => PATIENCE,
@@ -273,7 +279,7 @@ fn patience(assume: Assume) -> u32 {
     }
 }
 
-/// Whether the solver's programs ran while the disk of the host was full, and held much of it.
+/// Whether the solver's programs held much of the host's disk while it was full.
 async fn held_the_disk(programs: Option<&Sandbox>) -> bool {
     match programs {
         Some(programs) => programs.check_host_disk().await.is_ok(),
@@ -281,9 +287,10 @@ async fn held_the_disk(programs: Option<&Sandbox>) -> bool {
     }
 }
 
-/// An error if `programs` was lost, or could not write, and the solver is not known to be at fault.
+/// An error if `programs` was lost or could not write. No error if the solver is known to be at
+/// fault.
 async fn alive(programs: &Sandbox, assume: Assume) -> Result<(), SandboxError> {
-    /// Any request that a running guest answers.
+    /// A request that every running guest answers.
     const QUESTION: &str = "/proc/self/does-not-exist";
     programs.check_host_disk().await?;
     match programs.get(QUESTION, 1).await {

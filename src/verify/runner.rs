@@ -1,4 +1,4 @@
-//! The trial runner: an engine, a store of committed trials, and a limit on concurrent trials.
+//! The trial runner: an engine, a store of committed trials, and slots for concurrent trials.
 
 use std::future::Future;
 use std::time::Duration;
@@ -25,29 +25,30 @@ use crate::store::{Stage, Store, StoreError, key};
 /// Committed trials.
 pub const TRIAL: Stage = Stage::computed("trial");
 const BUILD: Stage = Stage::computed("build");
-/// Bytes of a build log that are kept: its end names the fault, its beginning names packages.
+/// Bytes of a build log that are shown: its beginning names packages, and its end names the fault.
 const LOG_TAIL: usize = 2_000;
 
-/// The span of one trial, from the store's answer that it is not committed yet to its commit; waiting for a slot included.
+/// The span of one trial that is not committed yet. It includes the wait for a slot.
 fn trial_span(task: &str, act: Act<'_>, condition: Condition<'_>, repeat: u32) -> tracing::Span {
     tracing::info_span!("trial", task, act = act.name(), ?condition, repeat)
 }
 
-/// The context of trials. Shared by all work of a run.
+/// The context of trials. All work of a run shares it.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialRunner<'a> {
     pub engine: &'a EngineOnDemand,
     pub store: &'a Store,
-    /// One permit per trial.
+    /// Each trial needs one permit.
     pub slots: &'a Slots,
-    /// Of its trials when they wait for a slot. 0 is served first.
+    /// Priority of the trials when they wait for a slot. 0 is served first.
     pub priority: u32,
-    /// After cancellation no new trial begins; running ones are finished and committed.
+    /// After cancellation no new trial begins. Running trials are finished and committed.
     pub drain: &'a CancellationToken,
     pub watcher: Watcher<'a>,
 }
 
-/// The engine, connected when a trial first needs it: a run whose results are all committed does not need one.
+/// The engine. It is connected when a trial first needs it, so a run whose results are all
+/// committed needs none.
 #[derive(Debug)]
 pub struct EngineOnDemand {
     entry: &'static EngineEntry,
@@ -65,7 +66,7 @@ impl EngineOnDemand {
         self.engine.get_or_try_init(|| self.entry.connect()).await
     }
 
-    /// The engine, if it has been needed.
+    /// The engine, if it was needed before.
     pub fn connected(&self) -> Option<&Engine> {
         self.engine.get()
     }
@@ -90,17 +91,17 @@ impl From<Engine> for EngineOnDemand {
 pub enum TrialError {
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The trial is left open; the same command tries it again.
+    /// The trial is left open. The same command tries it again.
     #[error(transparent)]
     NoVerdict(NoVerdict),
-    /// A certificate must not omit a trial that could not be made.
+    /// The trial could not run here. A certificate must not omit it.
     #[error(
         "the trial under the condition `{condition}` cannot be made here: {why}\nhint: `termsmith doctor --fix` installs what is missing"
     )]
     MissingTool { condition: &'static str, why: String },
     #[error("the trial under the condition `{condition}` could not run: {why}")]
     Unmet { condition: &'static str, why: String },
-    /// This engine or its host does not have what the task asks for. Not a defect of the task.
+    /// The engine or its host lacks something that the task asks for. The task has no defect.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
     #[error(transparent)]
@@ -142,9 +143,9 @@ impl Blamed for TrialError {
 #[serde(deny_unknown_fields)]
 pub struct TrialRecord {
     pub verdict: Verdict,
-    /// Result of the script; `None` if nothing was done.
+    /// How the script ended. `None` if nothing was done.
     pub exit: Option<ShellOutcome>,
-    /// Results of several scripts, by name.
+    /// How each script ended, by name, if there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<(String, ShellOutcome)>,
 }
@@ -162,7 +163,8 @@ struct BuildLog {
 }
 
 impl TrialRunner<'_> {
-    /// Builds the task's image, or reads the committed result. `Err(log)` inside means that the Dockerfile is at fault.
+    /// Builds the task's image, or reads the committed result. `Err(log)` inside means that the
+    /// Dockerfile is at fault.
     pub async fn build(&self, hashed: &HashedTask<'_>) -> Result<Result<(), String>, TrialError> {
         let key = key(BUILD, &serde_json::json!({ "environment": hashed.environment_digest }))?;
         if let Some(BuildRecord { built }) = self.store.get(BUILD, &key)? {
@@ -183,7 +185,8 @@ impl TrialRunner<'_> {
         Ok(if built { Ok(()) } else { Err(tail(&log)) })
     }
 
-    /// Runs a scripted trial, or reads the committed one. `repeat` distinguishes trials of the same action.
+    /// Runs a scripted trial, or reads the committed one. `repeat` tells trials of the same action
+    /// apart.
     pub async fn trial(
         &self,
         target: &dyn Target,
@@ -192,7 +195,7 @@ impl TrialRunner<'_> {
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
         let condition = match (condition, target.judging()) {
-            // Tests that are not ours cannot be told to end early.
+            // Tests of other makers cannot end at the first failed check.
             (Condition::FirstFailure { .. }, Judging::Shared | Judging::Separate) => Condition::Ordinary,
             (condition, Judging::CleanRoom | Judging::Shared | Judging::Separate) => condition,
         };
@@ -204,7 +207,8 @@ impl TrialRunner<'_> {
                 return Ok(found);
             }
             let _slot = self.slot().await?;
-            // An engine that never answered is reported at once; one that stops answering is awaited.
+            // An engine that never answered is an error at once. An engine that stops answering is
+            // awaited.
             let engine = self.engine.get().await?;
             let images = self.retry(|| target.images(self, condition)).await?;
             self.watcher.tell(TrialStep::Began);
@@ -223,7 +227,8 @@ impl TrialRunner<'_> {
     pub async fn image(&self, hashed: &HashedTask<'_>) -> Result<Image, EngineError> {
         match self.ensure_image(hashed).await? {
             Ok(image) => Ok(image),
-            // It was built when the task was certified, so a failure now is due to the engine or the mirror.
+            // The image was built when the task was certified. So the engine or the mirror is at
+            // fault.
             Err(log) => Err(build_failure(tail(&log))),
         }
     }
@@ -273,7 +278,7 @@ impl TrialRunner<'_> {
         Retries::new(self.engine.connected(), self.drain)
     }
 
-    /// A control for a trial of `act` without a verdict.
+    /// Runs a control for a trial of `act` that has no verdict.
     pub async fn control(&self, target: &dyn Target, act: Act<'_>) -> Control {
         let made = async {
             Ok::<_, EngineError>((self.engine.get().await?, target.images(self, Condition::Ordinary).await?))
@@ -289,7 +294,7 @@ impl TrialRunner<'_> {
         match self.engine.get().await?.rebuild_image(&image_spec(hashed)).await {
             Ok(image) => Ok(image),
             Err(ImageError::Engine(error)) => Err(error),
-            // It was built before from the same files, so a failure now is due to the mirror.
+            // The image was built from the same files before. So the mirror is at fault.
             Err(failed) => Err(build_failure(failed.to_string())),
         }
     }
@@ -300,8 +305,8 @@ impl TrialRunner<'_> {
 }
 
 /// Builds the image of `spec` if it does not exist. `Err(log)` inside means that its files are at
-/// fault. A build that takes too long is made once more: too long again, on a host that has time,
-/// is due to its Dockerfile.
+/// fault. A build that takes too long is made once more. If it takes too long again, on a host that
+/// is not busy, its Dockerfile is at fault.
 pub(super) async fn built(
     engine: &Engine,
     spec: &ImageSpec<'_>,
@@ -328,7 +333,7 @@ pub(super) async fn built(
     }
 }
 
-/// A failed build that says nothing about the files that it is of.
+/// The error of a failed build that proves nothing against its files.
 pub(super) fn build_failure(message: String) -> EngineError {
     EngineError::Transport { action: "build the image", message }
 }

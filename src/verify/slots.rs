@@ -15,7 +15,7 @@ pub struct Slots {
     shared: Arc<Mutex<Queue>>,
 }
 
-/// The right to run one trial, returned when it is dropped.
+/// The right to run one trial. Dropping it frees the slot.
 #[derive(Debug)]
 pub struct SlotPermit {
     shared: Arc<Mutex<Queue>>,
@@ -24,19 +24,19 @@ pub struct SlotPermit {
 #[derive(Debug)]
 struct Queue {
     free: usize,
-    /// Number of those that had to wait so far.
+    /// Number of trials that had to wait so far.
     waited: u64,
     waiting: BTreeMap<(u32, u64), oneshot::Sender<SlotPermit>>,
 }
 
 impl Slots {
-    /// That many slots, all free.
+    /// `number` slots, all free.
     pub fn new(number: usize) -> Self {
         let queue = Queue { free: number, waited: 0, waiting: BTreeMap::new() };
         Self { shared: Arc::new(Mutex::new(queue)) }
     }
 
-    /// Waits for a slot. Who stops waiting loses its place, and no slot.
+    /// Waits for a slot. A trial that stops waiting loses its place, and takes no slot.
     pub async fn acquire(&self, priority: u32) -> SlotPermit {
         loop {
             let granted = {
@@ -51,7 +51,7 @@ impl Slots {
                 queue.waiting.insert(place, sender);
                 granted
             };
-            // A sender is never dropped before it sent something.
+            // A sender is dropped only after it has sent a permit.
             if let Ok(permit) = granted.await {
                 return permit;
             }
@@ -69,7 +69,7 @@ impl Drop for SlotPermit {
             next
         };
         if let Some((_, sender)) = next {
-            // A permit that arrives nowhere is dropped, and passed on.
+            // If nobody receives the permit, it is dropped, and passed on.
             drop(sender.send(Self { shared: self.shared.clone() }));
         }
     }
@@ -111,7 +111,7 @@ mod tests {
         let mut granted = Box::pin(slots.acquire(1));
         assert!(granted.as_mut().now_or_never().is_none());
         drop(given_up);
-        // The slot is granted, but its new owner goes without having seen it.
+        // The slot is granted, but its new owner stops waiting before it sees the permit.
         drop(first);
         drop(granted);
         drop(second);

@@ -1,5 +1,5 @@
-//! Judges a step of another maker's task: runs its tests, in the solver's container or in one with
-//! its artifacts, and reads what they report.
+//! Judges one step of another maker's task. The tests run in the solver's container, or in a
+//! container with its artifacts. Their reports are read.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,21 +24,22 @@ use crate::sandbox::{
 };
 use crate::syntax::shell_word;
 
-/// Maximum size of a reward file: it holds a few numbers.
+/// Maximum size of a reward file. It holds a few numbers.
 const MAX_REWARD: u64 = 64 << 10;
-/// Maximum size of a report: some thousand checks with their messages.
+/// Maximum size of a report. It holds some thousand checks with their messages.
 const MAX_REPORT: u64 = 4 << 20;
-/// Bytes of the end of the tests' output that are kept, for people.
+/// Bytes of the end of the tests' output in the log, for people.
 const MAX_LOG: usize = 64 << 10;
-/// Time limit of a command of the harness itself.
+/// Time limit of one command of the harness.
 const HARNESS_TIMEOUT: Duration = Duration::from_secs(60);
-/// As in the clean room, a verdict must not depend on the load of this machine.
+/// Factor for the declared limit, so that no verdict depends on the load of this machine.
 const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
-/// Maximum size of one task's artifacts, in bytes.
+/// Maximum bytes of one task's artifacts.
 const MAX_ARTIFACTS: u64 = 256 << 20;
 const TESTS_DIR: &str = "/tests";
-/// Empties the folders of the tests and of their results, as Harbor does before and after the tests of each of several steps
-/// (`_reset_shared_step_verifier_dirs`): neither the next solver nor the next tests find those of an earlier step.
+/// Empties the folders of tests and results. In a task of several steps, Harbor does it before and
+/// after each step's tests (`_reset_shared_step_verifier_dirs`). So nobody finds the files of an
+/// earlier step.
 const EMPTIED: &str = "for dir in /logs/verifier /tests; do
     if [ -L $dir ] || { [ -e $dir ] && [ ! -d $dir ]; }; then rm -rf $dir; fi
     mkdir -p $dir && find $dir -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +
@@ -48,16 +49,16 @@ chmod 777 /logs/verifier";
 /// Results of one run of the tests.
 struct Reported {
     rewards: Result<BTreeMap<String, f64>, RewardError>,
-    /// Checks from a report, if the tests write a known format.
+    /// The checks of a report, if the tests wrote one in a known format.
     checks: Vec<CheckResult>,
     output: String,
-    /// The tests ran out of time on a host that was busy with other work.
+    /// The tests ran out of time on a busy host.
     host_busy: bool,
-    /// Processor time of their container while they ran, as far as the kernel counts it.
+    /// Processor time that their container used meanwhile, as far as the kernel counts it.
     processor_seconds: f64,
 }
 
-/// Report files commonly written by Harbor tasks.
+/// Report files that Harbor's tasks often write.
 const REPORTS: [(&str, ReportKind); 4] = [
     ("/logs/verifier/ctrf.json", ReportKind::Ctrf),
     ("/logs/verifier/junit.xml", ReportKind::Junit),
@@ -108,11 +109,12 @@ impl StepContext<'_> {
         Ok(Judged { verdict, hashes, fingerprint, log, reward, state_image, next })
     }
 
-    /// The solver's container for its next step.
+    /// Starts the solver's container again for its next step.
     async fn started_again(&self, stopped: Stopped) -> Result<Sandbox, NoVerdict> {
         match stopped.restart(self.spec.workdir).await {
             Ok(sandbox) => Ok(sandbox),
-            // What the solver put in the place of folders that the engine needs can cause this, and so can an engine in trouble.
+            // The solver may have replaced a folder that the engine needs. Or the engine is in
+            // trouble.
             Err(error @ (EngineError::NotStarted { .. } | EngineError::Guest { .. })) => {
                 let message = format!("the container cannot be started again: {error}");
                 Err(NoVerdict::Sandbox { phase: Phase::Solve, error: SandboxError::Failed { message } })
@@ -121,7 +123,7 @@ impl StepContext<'_> {
         }
     }
 
-    /// Judges in the solver's container, with its processes still running.
+    /// Judges in the solver's container, while its processes still run.
     async fn judge_here(&self, sandbox: &Sandbox, is_last: bool) -> Result<Reported, SandboxError> {
         let is_one_of_several = self.task.steps.len() > 1;
         let cleared =
@@ -136,7 +138,7 @@ impl StepContext<'_> {
         Ok(reported)
     }
 
-    /// Judges in a new container with only the declared artifacts, at their original paths.
+    /// Judges in a new container. It has only the declared artifacts, at their original paths.
     async fn judge_apart(
         &self,
         stopped: &Stopped,
@@ -146,7 +148,7 @@ impl StepContext<'_> {
         let TrialContext { engine, images, condition, .. } = *self.context;
         let image = images.verifier.as_ref().filter(|_| own_image).unwrap_or(&images.solver);
         let config = engine.image_config(image).await.map_err(engine_failed)?;
-        // As Harbor: what the task declares holds for both containers.
+        // As in Harbor, the task's work directory holds for both containers.
         let workdir = self.task.workdir.as_deref().unwrap_or(&config.workdir);
         let spec = LaunchSpec { image, workdir, purpose: "verifier", ..self.spec.clone() };
         // The tests have the variables of their own image.
@@ -160,7 +162,7 @@ impl StepContext<'_> {
                 Err(lost @ ArchiveError::AllUnreadable { .. }) => {
                     return Err(while_tests_ran(SandboxError::Failed { message: lost.to_string() }));
                 }
-                // A missing artifact is left to the tests to report.
+                // The tests report a missing artifact themselves.
                 Err(
                     ArchiveError::Missing { .. }
                     | ArchiveError::TooLarge { .. }
@@ -174,7 +176,8 @@ impl StepContext<'_> {
                 Err(CheckError::Submission(_)) => continue,
                 Err(CheckError::Host(source)) => return Err(engine_failed(EngineError::Spool { source })),
             };
-            // As Harbor does it: what the image has in the folder would hide deletions.
+            // The folder is emptied first, as Harbor does. Otherwise the image's files would hide
+            // deletions.
             let place = shell_word(artifact);
             apart
                 .harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier)
@@ -228,7 +231,7 @@ impl StepContext<'_> {
         let done = done?;
         let used = sandbox.processor_time().await.zip(began).map(|(now, then)| now.saturating_sub(then));
         let processor_seconds = used.unwrap_or_default().as_secs_f64();
-        // What bash itself says, e.g. that there is no such user, precedes it.
+        // Bash's own messages come first, e.g. that there is no such user.
         let said = [done.stdout.as_slice(), done.stderr.as_slice()].map(String::from_utf8_lossy).concat();
         let printed = end_of("/logs/verifier/test-stdout.txt", MAX_LOG, sandbox).await?;
         let output = format!("{said}{printed}");
@@ -251,7 +254,7 @@ impl StepContext<'_> {
         Ok(Reported { rewards, checks, output, host_busy: false, processor_seconds })
     }
 
-    /// A command of the harness itself, outside the solver's shell.
+    /// Runs a command of the harness, outside the solver's shell.
     pub(super) async fn harness(&self, script: &str, sandbox: &Sandbox) -> Result<(), SandboxError> {
         let env = self.config.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let process = Process {
@@ -262,7 +265,7 @@ impl StepContext<'_> {
             timeout: HARNESS_TIMEOUT,
             max_output: MAX_LOG,
         };
-        // Harbor ignores failures of these commands: a solver can make each of them fail.
+        // Harbor ignores failures of these commands, since a solver can make each of them fail.
         sandbox.spawn(&process).await.map(drop)
     }
 }
@@ -275,7 +278,7 @@ fn engine_failed(error: EngineError) -> NoVerdict {
     while_tests_ran(error.into())
 }
 
-/// A file of the container, if it is there.
+/// A file of the container. `None` if it is missing.
 async fn file(sandbox: &Sandbox, path: &str, most: u64) -> Result<Option<Vec<u8>>, SandboxError> {
     match sandbox.get(path, most).await {
         Ok(bytes) => Ok(Some(bytes)),
@@ -284,7 +287,7 @@ async fn file(sandbox: &Sandbox, path: &str, most: u64) -> Result<Option<Vec<u8>
     }
 }
 
-/// What lies in the places of [`REPORTS`].
+/// The files at the paths of [`REPORTS`].
 async fn reports(sandbox: &Sandbox) -> Result<Vec<Option<Vec<u8>>>, SandboxError> {
     let mut found = Vec::with_capacity(REPORTS.len());
     for (path, _) in REPORTS {
@@ -293,8 +296,9 @@ async fn reports(sandbox: &Sandbox) -> Result<Vec<Option<Vec<u8>>>, SandboxError
     Ok(found)
 }
 
-/// The checks of the first report in `after` that the tests wrote. What is as it was `before` the tests is not theirs; it was not removed,
-/// since in Harbor a test script finds whatever the solver left there.
+/// The checks of the first report that the tests wrote. A file that is in `after` as it was in
+/// `before` is not theirs. It was not removed earlier, because in Harbor a test script finds the
+/// solver's files there too.
 fn written(before: &[Option<blake3::Hash>], after: &[Option<Vec<u8>>]) -> Vec<CheckResult> {
     let all = REPORTS.iter().zip(before).zip(after);
     let mut found = all.filter_map(|(((_, kind), before), after)| {
@@ -304,7 +308,7 @@ fn written(before: &[Option<blake3::Hash>], after: &[Option<Vec<u8>>]) -> Vec<Ch
     found.next().unwrap_or_default()
 }
 
-/// Makes pytest run its tests in another order, by a plugin on its path.
+/// Makes pytest run its tests in another order. A plugin on its path does that.
 async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxError> {
     const FOLDER: &str = "/run/order";
     const PLUGIN: &str =
@@ -314,8 +318,8 @@ async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxErr
     Ok(vec![pair("PYTHONPATH", FOLDER), pair("PYTEST_ADDOPTS", "-p termsmith_order")])
 }
 
-/// The verdict on one step: a pass requires a full score. Checks are those of the report, or the
-/// reward itself.
+/// The verdict on one step. A pass needs a full score. The checks are those of the report, or else
+/// the reward itself.
 fn verdict(
     step: &ForeignStep,
     reported: &Reported,
@@ -332,11 +336,11 @@ fn verdict(
         return Err(NoVerdict::NoRunner { line: line.to_owned() });
     }
     let named = |check: &CheckId| check.in_step(&step.name);
-    // Others than the tests may have written a report, even while these ran. A check of this name
-    // is what the reward file says.
+    // Someone else may have written a report while the tests ran. So the check named `reward` is
+    // always what the reward file says.
     let (others, own): (Vec<_>, Vec<_>) =
         reported.checks.iter().partition(|check| check.id != CheckId::reward());
-    // A report in which everything passed does not say what the reward is missing.
+    // If everything in the report passed, it does not explain the missing reward.
     let is_contradicted = !is_full && others.iter().all(|check| check.passed);
     let mut checks = Vec::new();
     if is_contradicted || others.is_empty() || !own.is_empty() {
@@ -353,7 +357,8 @@ fn verdict(
     Ok(Verdict { outcome, cause: String::new(), checks })
 }
 
-/// Whether a step's rewards allow the next step. A missing reward is below every threshold (Harbor's `_min_reward_failure`).
+/// Whether a step's rewards allow the next step. A missing reward is below every minimum (Harbor's
+/// `_min_reward_failure`).
 fn suffices(step: &ForeignStep, reported: &Reported) -> bool {
     let reward = |name: &str| reported.rewards.as_ref().ok().and_then(|rewards| rewards.get(name).copied());
     step.min_reward.iter().all(|(name, least)| reward(name).is_some_and(|reward| reward >= *least))
@@ -400,7 +405,7 @@ mod tests {
         check(1.0, &[("a", true), ("b", true)], &[("a", true), ("b", true)]);
         check(1.0, &[("a", true), ("b", false)], &[("a", true), ("b", false)]);
         check(0.0, &[("a", true), ("b", false)], &[("a", true), ("b", false)]);
-        // As a solver would plant it.
+        // A report as a solver would plant it.
         check(0.0, &[("a", true), ("b", true)], &[("reward", false)]);
         check(0.5, &[("a", true)], &[("reward", false)]);
         check(0.0, &[("reward", true), ("b", false)], &[("reward", false), ("b", false)]);
@@ -450,7 +455,7 @@ mod tests {
         };
         let (passed, failed) = (ctrf("passed"), ctrf("failed"));
         check([None; 4], [Some(&failed), None, None, Some(tap)], &[("a", false)]);
-        // The solver's, or an earlier step's.
+        // The report is the solver's, or an earlier step's.
         check([Some(&passed), None, None, None], [Some(&passed), None, None, None], &[]);
         check([Some(&passed), None, None, None], [Some(&passed), None, None, Some(tap)], &[("b", true)]);
         check([Some(&passed), None, None, None], [Some(&failed), None, None, None], &[("a", false)]);

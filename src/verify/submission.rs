@@ -1,7 +1,8 @@
-//! The archives of a solver's container: hostile input.
+//! Reads the archives of a solver's container. They are hostile input.
 //!
-//! Headers are checked before any content is used: names, depth, counts and sizes. Links are kept, never followed; devices, FIFOs and
-//! sockets are dropped and recorded; set-id bits are cleared.
+//! Names, depth, counts and sizes in headers are checked before any content is used. Links are
+//! copied, and never followed. Devices, FIFOs and sockets are dropped, and named in the log. Set-id
+//! bits are cleared.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,22 +16,22 @@ use super::fingerprint::{self, EntryKind, Facts, FileFingerprint, Fingerprint, S
 use crate::sandbox::{Spool, Spooled};
 use tar::{Archive, Builder, EntryType, Header};
 
-/// Limits of the submission in the verifier.
+/// Limits of a submission.
 #[derive(Clone, Copy, Debug)]
 pub struct SubmissionLimits {
-    /// Total content in bytes.
+    /// Bytes of all contents.
     pub bytes: u64,
     /// Number of entries of all kinds.
     pub entries: u32,
     /// Number of components of one path.
     pub depth: u32,
-    /// Bytes of all paths and of what links lead to.
+    /// Bytes of all paths and of the targets of links.
     pub names: u64,
 }
 
 impl SubmissionLimits {
-    /// Results of terminal tasks are a few megabytes; a much larger submission is an accident or an attack, and failing in a verifier is
-    /// cheaper than exhausting the host.
+    /// Results of terminal tasks have a few megabytes. A much larger submission is an accident or
+    /// an attack, and failing it costs less than filling the host's disk.
     pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64, names: 16 << 20 };
 }
 
@@ -40,7 +41,7 @@ impl Default for SubmissionLimits {
     }
 }
 
-/// Why a submission is rejected. The solver is at fault: the trial fails.
+/// Why a submission is rejected. The solver is at fault, so the trial fails.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmissionError {
     #[error("`{root}` holds more than {limit} bytes")]
@@ -57,18 +58,19 @@ pub enum SubmissionError {
     Damaged { root: String, message: String },
 }
 
-/// Why the archives of a submission were not checked to their end.
+/// Why the check of a submission ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     #[error(transparent)]
     Submission(#[from] SubmissionError),
-    /// Large archives are kept in temporary files. The solver is not at fault.
+    /// The host could not write a temporary file for a large archive. The solver is not at fault.
     #[error("a temporary file cannot be read or written: {0}")]
     Host(std::io::Error),
 }
 
 impl CheckError {
-    /// The cause of an error while an archive of `root` was copied: the operating system's errors are the host's.
+    /// The cause of an error while the archive of `root` was copied. Errors of the operating system
+    /// are the host's.
     fn of(root: &str, error: std::io::Error) -> Self {
         let os_error = |error: &(dyn std::error::Error + 'static)| {
             error.downcast_ref::<std::io::Error>().is_some_and(|error| error.raw_os_error().is_some())
@@ -85,30 +87,32 @@ impl CheckError {
 /// A checked submission.
 #[derive(Debug)]
 pub struct CheckedSubmission {
-    /// An archive whose paths begin with the requested prefix.
+    /// An archive. Its paths begin with the requested prefix.
     pub files: Packing,
     pub state: SubmissionState,
 }
 
-/// What is known of a checked submission without its files.
+/// Facts about a checked submission, without its files.
 #[derive(Debug, Default)]
 pub struct SubmissionState {
-    /// Over paths, types, modes, owners, contents and link targets. Times and interpreter caches are excluded. `None`: it was not read.
+    /// Hashes of paths, types, modes, owners, contents and link targets. Times and interpreter
+    /// caches do not count. `None` if they are not known.
     pub hashes: Option<StateHashes>,
     /// Regular files by their absolute path in the solver's container.
     pub fingerprint: Fingerprint,
-    /// Paths that were dropped, with the reason: the first few, and the number of the others.
+    /// Dropped paths with reasons: the first few, and the number of the others.
     pub dropped: Vec<String>,
 }
 
-/// Dropped entries that are named.
+/// Maximum number of dropped entries that are named.
 const NAMED: usize = 20;
-/// Characters of one of them.
+/// Maximum characters of one name.
 const NAMED_CHARS: usize = 200;
-/// Bytes of a path in the verifier's container. Linux takes 4,095 (`PATH_MAX`); the folders that engines unpack in need some of them.
+/// Maximum bytes of a path in the verifier's container. Linux takes 4,095 (`PATH_MAX`), and the
+/// folders in which engines unpack need some of them.
 const MAX_PATH: usize = 3_800;
 
-/// What is not carried.
+/// Entries that are not copied.
 #[derive(Debug, Default)]
 struct Dropped {
     named: Vec<String>,
@@ -133,7 +137,7 @@ impl Dropped {
     }
 }
 
-/// A tar archive that is being written.
+/// A tar archive while it is written.
 pub struct Packing(Builder<Spool>);
 
 impl Packing {
@@ -141,7 +145,7 @@ impl Packing {
         Self(Builder::new(Spool::new()))
     }
 
-    /// Adds a regular file of root's.
+    /// Adds a regular file that belongs to root.
     pub fn add(&mut self, path: &str, mode: u32, bytes: &[u8]) -> std::io::Result<()> {
         let mut header = Header::new_gnu();
         header.set_mode(mode);
@@ -149,7 +153,7 @@ impl Packing {
         self.0.append_data(&mut header, path, bytes)
     }
 
-    /// The whole archive.
+    /// Ends the archive.
     pub fn finish(self) -> std::io::Result<Spooled> {
         self.0.into_inner()?.finish()
     }
@@ -161,7 +165,7 @@ impl std::fmt::Debug for Packing {
     }
 }
 
-/// Reads to the end of a file of an archive, and hashes what passes.
+/// A reader that hashes everything that is read through it.
 struct Hashing<R> {
     from: R,
     hasher: blake3::Hasher,
@@ -177,7 +181,8 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// Checks the archives of `roots` (absolute path and tar bytes) and writes them below `prefix`.
+/// Checks the archives of `roots`, which are absolute paths with tar bytes. Writes them below
+/// `prefix`.
 pub fn check_archives(
     prefix: &str,
     roots: &[(String, Spooled)],
@@ -191,7 +196,7 @@ pub fn check_archives(
     };
     let mut left = Left { bytes: limits.bytes, entries: limits.entries, names: limits.names };
     for (root, tar) in roots {
-        // The engine names entries relative to the parent of the root.
+        // The engine names entries relative to the root's parent.
         let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
         let parent = parent.strip_prefix("/").unwrap_or(parent);
         let base = Path::new(prefix).join(parent);
@@ -260,7 +265,8 @@ fn add_root(
             .names
             .checked_sub((place.as_os_str().len() + link.len()) as u64)
             .ok_or_else(|| SubmissionError::TooManyNames { root: root.to_owned(), limit: limits.names })?;
-        // The archive of a real folder never has an entry below a link or a file: unpacked, it would follow that link.
+        // In the archive of a real folder, no entry is below a link or a file. Unpacked, such an
+        // entry would follow the link.
         if place
             .ancestors()
             .skip(1)
@@ -327,7 +333,8 @@ fn add_root(
                 Facts::of_other(format!("link {owner} {}", String::from_utf8_lossy(&link)))
             }
             EntryType::Link => {
-                // A hard link to an earlier file of this archive; otherwise it is dropped.
+                // A hard link must lead to an earlier file of this archive. Otherwise it is
+                // dropped.
                 let linked = plain(Path::new(OsStr::from_bytes(&link))).and_then(|target| {
                     let facts = out.state.get(&base.join(&target))?;
                     (facts.kind == EntryKind::File).then(|| (target, facts.clone()))
@@ -338,7 +345,7 @@ fn add_root(
                 };
                 header.set_size(0);
                 out.files.0.append_link(&mut header, &place, base.join(&target)).map_err(damaged)?;
-                // It is the same file under another name, whichever of the two the archive names first.
+                // The two names are one file. Either of them can come first in the archive.
                 if !is_cache(&path)
                     && let Some(file) = out.fingerprint.get(&absolute(&target)).cloned()
                 {
@@ -356,7 +363,7 @@ fn add_root(
     Ok(())
 }
 
-/// The path without leading `./`, or `None` if it is absolute or contains `..`.
+/// The path without leading `./`. `None` if it is absolute or contains `..`.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -369,7 +376,8 @@ fn plain(path: &Path) -> Option<PathBuf> {
     (!out.as_os_str().is_empty()).then_some(out)
 }
 
-/// Owner, mode without set-id bits, and time; all other fields of the solver's header are dropped.
+/// A header with owner, mode without set-id bits, and time. All other fields of the solver's header
+/// are dropped.
 fn clean_header(from: &Header) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(from.entry_type());
@@ -380,7 +388,7 @@ fn clean_header(from: &Header) -> Header {
     header
 }
 
-/// Interpreter caches contain times, so two equal states would differ.
+/// Interpreter caches contain times, so with them two equal states would differ.
 fn is_cache(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "__pycache__")
 }

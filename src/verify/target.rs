@@ -1,4 +1,4 @@
-//! A task as trials and rollouts see it: its images, its container, and how work in it is judged.
+//! A task as trials and rollouts see it: its images, its container, and its judging.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,23 +16,23 @@ use super::runner::{TrialError, TrialRunner};
 use crate::model::{Assume, CheckId, EnvironmentDigest, FileTree, Judging, Limits, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, ImageConfig, LaunchSpec, Sandbox};
 
-/// A task that can be tried. Tasks of ours ([`super::HashedTask`]) are judged in the clean room,
-/// tasks of other makers ([`super::Foreign`]) as they declare.
+/// A task that can be tried. Our own tasks ([`super::HashedTask`]) are judged in the clean room.
+/// Tasks of other makers ([`super::Foreign`]) are judged as they declare.
 pub trait Target: Debug {
     fn name(&self) -> &str;
 
-    /// Identifies the task in keys.
+    /// The part of keys that identifies the task.
     fn identity(&self) -> &str;
 
     fn environment_digest(&self) -> &EnvironmentDigest;
 
-    /// What the task allows a solver.
+    /// The solver's limits.
     fn limits(&self) -> &Limits;
 
     /// Where the tests run.
     fn judging(&self) -> Judging;
 
-    /// Its steps, in order. There is at least one.
+    /// The steps in order, at least one.
     fn steps(&self) -> Vec<Step<'_>>;
 
     /// The reference of the first step, if the task has one.
@@ -41,30 +41,31 @@ pub trait Target: Debug {
     /// The test files of the first step.
     fn tests(&self) -> &FileTree;
 
-    /// Weights of its checks other than 1.
+    /// Weights of checks, where they are not 1.
     fn weights(&self) -> &BTreeMap<CheckId, f64>;
 
-    /// The name of its finished image, if none is built.
+    /// The name of a finished image, if none is built.
     fn named_image(&self) -> Option<&str> {
         None
     }
 
-    /// Why correct work may not pass here, e.g. a service that nobody starts. The task has been built.
-    /// Empty if nothing is known.
+    /// Why correct work may not pass here, e.g. a service that nobody starts. Empty if no reason is
+    /// known. The task must be built.
     fn hint<'a>(&'a self, _runner: &'a TrialRunner<'_>) -> LocalBoxFuture<'a, Result<String, EngineError>> {
         Box::pin(async { Ok(String::new()) })
     }
 
-    /// The input that keys the record of a trial.
+    /// The input of a trial's key.
     fn trial_input(&self, act: Act<'_>, condition: Condition<'_>, repeat: u32) -> serde_json::Value;
 
-    /// Builds its images, or finds them. `Err(log)` inside means that the task's files are at fault.
+    /// Builds the images, or finds them. `Err(log)` inside means that the task's files are at
+    /// fault.
     fn build<'a>(
         &'a self,
         runner: &'a TrialRunner<'_>,
     ) -> LocalBoxFuture<'a, Result<Result<(), String>, TrialError>>;
 
-    /// The images of a trial under `condition`, of a task that has been built.
+    /// The images of a trial under `condition`. The task must be built.
     fn images<'a>(
         &'a self,
         runner: &'a TrialRunner<'_>,
@@ -87,10 +88,10 @@ pub trait Target: Debug {
         Box::pin(async { Ok(()) })
     }
 
-    /// How a scripted solver acts in a step.
+    /// The settings of a scripted solver in a step.
     fn settings<'a>(&'a self, context: &'a TrialContext<'_>, step: usize) -> ActContext<'a>;
 
-    /// Judges what a step's solver left in `sandbox`.
+    /// Judges the state that a step's solver left in `sandbox`.
     fn judge<'a>(
         &'a self,
         context: &'a TrialContext<'_>,
@@ -99,7 +100,7 @@ pub trait Target: Debug {
         retain: Retain,
     ) -> LocalBoxFuture<'a, Judged>;
 
-    /// The verdict on the task, from those on the steps that were reached, in order.
+    /// The verdict on the task. `steps` are the verdicts on the steps that were reached, in order.
     fn combined(&self, steps: Vec<Result<Verdict, NoVerdict>>) -> Result<Verdict, NoVerdict>;
 }
 
@@ -138,7 +139,7 @@ pub struct TrialContext<'a> {
     /// The task's limits under the condition.
     pub limits: Limits,
     pub condition: Condition<'a>,
-    /// Whom to blame for a loss without evidence.
+    /// Who is to blame for a loss without evidence.
     pub assume: Assume,
     pub missing_runner: MissingRunner,
 }
@@ -167,31 +168,31 @@ impl<'a> TrialContext<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retain {
     Nothing,
-    /// Its files' names and hashes.
+    /// The files' names and hashes.
     Fingerprint,
-    /// All of it, as an image. A later round continues from there.
+    /// The whole state, as an image. A later round continues from there.
     StateImage,
 }
 
 /// Result of judging one step.
 #[derive(Debug)]
 pub struct Judged {
-    /// The verdict on the step, or why there is none.
+    /// The verdict on the step. `Err` says why there is none.
     pub verdict: Result<Verdict, NoVerdict>,
-    /// Of the final state, if that was read.
+    /// Hashes of the final state, if it was read.
     pub hashes: Option<StateHashes>,
     pub fingerprint: Fingerprint,
     pub log: VerifierLog,
     /// The number that the tests of a foreign task wrote.
     pub reward: Option<f64>,
-    /// The judged state, if it was to be retained as an image and an image can hold it.
+    /// The judged state, if `StateImage` was asked for and an image can hold the state.
     pub state_image: Option<Image>,
-    /// The solver's container, if the next step follows in it.
+    /// The solver's container, if the next step runs in it.
     pub next: Option<Sandbox>,
 }
 
 impl Judged {
-    /// A step of which only the verdict is known, or why there is none.
+    /// A step with a verdict, or the reason for none. Nothing else is known.
     pub(super) fn of(verdict: Result<Verdict, NoVerdict>) -> Self {
         Self {
             verdict,
@@ -215,17 +216,17 @@ impl Judged {
 pub struct JudgedSteps {
     verdicts: Vec<Result<Verdict, NoVerdict>>,
     pub log: VerifierLog,
-    /// Of the last step.
+    /// Hashes of the last step's state.
     pub hashes: Option<StateHashes>,
     pub fingerprint: Fingerprint,
-    /// Of the first step that has one.
+    /// The reward of the first step that has one.
     pub reward: Option<f64>,
-    /// Of the last step.
+    /// The state of the last step.
     pub state_image: Option<Image>,
 }
 
 impl JudgedSteps {
-    /// Adds the next step, and returns the container in which another one follows.
+    /// Adds the next step. Returns the container if another step follows in it.
     pub fn add(&mut self, judged: Judged) -> Option<Sandbox> {
         let Judged { verdict, hashes, fingerprint, log, reward, state_image, next } = judged;
         self.verdicts.push(verdict);

@@ -1,4 +1,4 @@
-//! A trial whose actor is a script: launch, act, judge.
+//! A trial: a container is started, a script acts in it, and the result is judged.
 
 use std::time::Instant;
 
@@ -19,34 +19,36 @@ use crate::sandbox::{Engine, LaunchSpec};
 #[derive(Debug)]
 pub struct Trial {
     pub verdict: Verdict,
-    /// Result of the script; `None` if nothing was done or the sandbox was lost.
+    /// How the script ended. `None` if nothing was done, or if the sandbox was lost.
     pub exit: Option<ShellOutcome>,
-    /// Results of several scripts, by name.
+    /// How each script ended, by name, if there were several.
     pub ended: Vec<(String, ShellOutcome)>,
     pub log: TrialLog,
 }
 
-/// Observations of a trial. Written to `observed/`.
+/// Observations of a trial. They are written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialLog {
-    /// How the script ended; `None` if nothing was done.
+    /// How the script ended. `None` if nothing was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<ShellOutcome>,
     /// Output of the script.
     pub output: String,
-    /// Hash of the final state; equal states have equal hashes.
+    /// Hash of the final state. Equal states have equal hashes.
     pub state: Option<String>,
-    /// Hash of the final state with files in their canonical form ([`StateHashes::canonical_form`]).
+    /// Hash of the final state with files in their canonical form
+    /// ([`StateHashes::canonical_form`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canonical_form: Option<String>,
     /// The files of the final state.
     #[serde(default, skip_serializing_if = "Fingerprint::is_empty")]
     pub fingerprint: Fingerprint,
     pub verifier: VerifierLog,
-    /// The number that the tests of another maker's task wrote, of the first step that has one.
+    /// The number that the tests of another maker's task wrote: the first one, if there are several
+    /// steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward: Option<f64>,
-    /// Resources used by the action alone.
+    /// Resources that the action used, without the judging.
     #[serde(default)]
     pub used: Used,
     pub seconds: f64,
@@ -54,7 +56,7 @@ pub struct TrialLog {
 }
 
 impl TrialLog {
-    /// Processor time of all of its containers, as far as the kernel counts it.
+    /// Processor time of all containers of the trial, as far as the kernel counts it.
     pub fn processor_seconds(&self) -> f64 {
         self.used.processor_seconds.unwrap_or_default() + self.verifier.processor_seconds
     }
@@ -81,8 +83,8 @@ pub async fn run_trial(
     .await
 }
 
-/// A control for a trial of `act`: the untouched task. The control of no work is the reference, if
-/// the task has one.
+/// Runs a control for a trial of `act`: the untouched task, or its reference if `act` is to do
+/// nothing and the task has a reference.
 pub async fn control(engine: &Engine, images: &Images, target: &dyn Target, act: Act<'_>) -> Control {
     let does = match (act, target.solution()) {
         (Act::Nothing, Some(solution)) => Act::Solve(solution),
@@ -160,7 +162,7 @@ async fn try_trial(
 }
 
 impl Trial {
-    /// A trial that was lost through the fault of its solver or its task. Any other loss has no verdict.
+    /// A trial whose solver or task is at fault for the loss. Any other loss has no verdict.
     fn lost(lost: NoVerdict, assume: Assume, mut log: TrialLog, started: Instant) -> Result<Self, NoVerdict> {
         log.seconds = started.elapsed().as_secs_f64();
         log.output.push_str(&lost.to_string());

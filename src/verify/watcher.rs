@@ -10,7 +10,7 @@ use crate::model::RowKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialStep {
-    /// The screening makes about this many trials, those that were made included.
+    /// The screening makes about this many trials. Those already made are included.
     Expected { trials: usize },
     /// The result of a trial was in the store.
     Recalled,
@@ -35,17 +35,17 @@ type Sink<'a> = dyn Fn(RowName<'_>, TrialStep) + Send + Sync + 'a;
 #[derive(Clone, Copy, Default)]
 pub struct Watcher<'a> {
     sink: Option<&'a Sink<'a>>,
-    /// The row of the next trial.
+    /// The row of the trials that come next.
     row: Option<RowName<'a>>,
 }
 
 impl<'a> Watcher<'a> {
-    /// A watcher that calls `sink`.
+    /// A watcher that calls `sink` for each step.
     pub fn telling(sink: &'a Sink<'a>) -> Self {
         Self { sink: Some(sink), row: None }
     }
 
-    /// This watcher, for trials of `row`.
+    /// This watcher for the trials of `row`.
     pub fn of(self, row: RowName<'a>) -> Self {
         Self { row: Some(row), ..self }
     }

@@ -1,5 +1,5 @@
-//! What an environment asks of builders and of hosts: things that trials here do not have are
-//! refused by name.
+//! Demands of an environment on builders and hosts. Demands that cannot be met here are refused by
+//! name, e.g. GPUs.
 
 use super::Unsupported;
 use crate::harbor::HarborTask;
@@ -10,8 +10,8 @@ use crate::syntax::builder::needs_buildkit;
 /// More than any machine has.
 const MAX_CPUS: f64 = 1024.0;
 
-/// Refuses Dockerfiles, of those that are built here, that only BuildKit can build, and links that
-/// leave a build context.
+/// Refuses Dockerfiles that only BuildKit can build, and links that leave a build context. Only
+/// folders that are built here are checked.
 pub(super) fn check(task: &HarborTask, folders: &[&str]) -> Result<(), Unsupported> {
     for folder in folders {
         let context = task.folder(folder);
@@ -29,7 +29,7 @@ pub(super) fn check(task: &HarborTask, folders: &[&str]) -> Result<(), Unsupport
     Ok(())
 }
 
-/// A link whose target is not in the context, with the target.
+/// A link that leaves the context, with its target.
 fn escaping_link(context: &FileTree) -> Option<(&RelPath, &str)> {
     let leaves = |path: &RelPath, target: &str| context.link_target(path, target).is_none();
     context
@@ -39,7 +39,7 @@ fn escaping_link(context: &FileTree) -> Option<(&RelPath, &str)> {
         .map(|(path, target)| (path, target.as_str()))
 }
 
-/// Refuses a number that is no size of a container on any host.
+/// Refuses a number that cannot be a size of a container on any host.
 pub(super) fn whole(key: &str, value: Option<i64>, default: u32) -> Result<u32, Unsupported> {
     match value {
         None => Ok(default),
@@ -50,7 +50,7 @@ pub(super) fn whole(key: &str, value: Option<i64>, default: u32) -> Result<u32, 
     }
 }
 
-/// The same of processors.
+/// Refuses a number of processors that no host can have.
 pub(super) fn cpus(value: Option<f64>, default: f64) -> Result<f64, Unsupported> {
     match value {
         None => Ok(default),
@@ -59,8 +59,8 @@ pub(super) fn cpus(value: Option<f64>, default: f64) -> Result<f64, Unsupported>
     }
 }
 
-/// Refuses limits that a host cannot hold a container to, because it has less itself. Fewer
-/// processors only make a trial slower.
+/// Refuses limits that exceed the host's own memory or disk. Fewer processors only make a trial
+/// slower.
 pub(in crate::verify) fn check_host(limits: &Limits, host: HostSize) -> Result<(), Unsupported> {
     let sizes = [
         ("memory_mb", u64::from(limits.memory_mb), Some(host.memory_mb)),

@@ -1,9 +1,9 @@
-//! What may keep correct work on a foreign task from passing, in the way in which it is run.
+//! Reasons why correct work on a foreign task may not pass here, e.g. a service that nobody starts.
 
 use super::Mode;
 use crate::sandbox::ImageConfig;
 
-/// For the message of a reference that does not pass; empty if there is nothing to say.
+/// Text for the message that a reference does not pass. Empty if no reason is known.
 pub(in crate::verify) fn hint(mode: &Mode, image: &ImageConfig) -> String {
     let mut hints = Vec::new();
     let command = image.command.join(" ");
@@ -16,13 +16,13 @@ pub(in crate::verify) fn hint(mode: &Mode, image: &ImageConfig) -> String {
     hints.join("; ")
 }
 
-/// Whether a command opens a shell without a script, or waits for ever.
+/// Whether a command only opens a shell, or waits for ever.
 fn only_waits(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let program = words.next().unwrap_or_default();
     match program.rsplit('/').next().unwrap_or(program) {
         "" | "sleep" => true,
-        // Without a script they read from their standard input.
+        // Without a script these programs read their standard input.
         "bash" | "sh" | "dash" | "ash" | "zsh" | "python" | "python3" | "node" | "irb" | "jshell" => {
             words.all(|word| word.starts_with('-') && word != "-c")
         }

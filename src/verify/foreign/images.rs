@@ -22,7 +22,7 @@ impl Foreign {
         }
         match runner.retry(|| self.made(runner)).await? {
             Ok(images) => {
-                // Images that were made at the same time are the same.
+                // Somebody else set them meanwhile. These are the same images.
                 let _ = self.images.set(images);
                 Ok(Ok(()))
             }
@@ -30,7 +30,8 @@ impl Foreign {
         }
     }
 
-    /// The images of a trial under `condition`. A named one stays what it was when it was first used.
+    /// The images of a trial under `condition`. An image with a name stays as it was at its first
+    /// use.
     pub(in crate::verify) async fn built_images(
         &self,
         runner: &TrialRunner<'_>,
@@ -38,7 +39,8 @@ impl Foreign {
     ) -> Result<Images, EngineError> {
         let images = self.images.get_or_try_init(async || match self.made(runner).await? {
             Ok(images) => Ok(images),
-            // It was built when the task was prepared, so a failure now is due to the engine or the mirror.
+            // The same files were built when the task was prepared. So the engine or the mirror is
+            // at fault.
             Err(log) => Err(build_failure(log)),
         });
         let images = images.await?.clone();
@@ -93,8 +95,8 @@ impl Foreign {
         ImageSpec { digest: digest.as_str(), context, timeout: self.build_timeout() }
     }
 
-    /// The input of a trial's key. Harbor's digest lacks the mode where a task of ours is judged as
-    /// another harness would judge it, and files that Harbor does not package.
+    /// The input of a trial's key. Harbor's digest does not cover all of it: the mode, and files
+    /// that Harbor does not package.
     pub(in crate::verify) fn input(
         &self,
         act: Act<'_>,
@@ -118,7 +120,8 @@ impl Foreign {
     }
 }
 
-/// It was built before from the same files, so a failure now is due to the mirror or the engine.
+/// A failure of a repeated build. The same files were built before, so the mirror or the engine is
+/// at fault.
 fn again(error: ImageError) -> EngineError {
     match error {
         ImageError::Engine(error) => error,
@@ -140,7 +143,7 @@ mod tests {
             let artifacts = artifacts.iter().map(|path| toml::Value::String((*path).to_owned())).collect();
             let manifest =
                 Manifest { verifier: Some(verifier), artifacts: Some(artifacts), ..Manifest::default() };
-            // The files are the same: only what they are judged by differs.
+            // The files are the same. Only the declared mode differs.
             let directory = HarborTask {
                 name: "a".to_owned(),
                 manifest,

@@ -1,5 +1,6 @@
-//! Keys of a foreign `task.toml` that decide a verdict. A key that trials here do not carry out is refused by its name, because the
-//! verdict would not be Harbor's. Facts are from `models/task/` and `trial/` of harbor 0.24.
+//! Keys of a foreign `task.toml` that decide a verdict. If trials here do not carry out a key, the
+//! task is refused and the key is named, because the verdict would not be Harbor's. The facts are
+//! from `models/task/` and `trial/` of harbor 0.24.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +15,14 @@ const PUBLIC: &str = "public";
 /// A value with the key that declares it.
 type Declared<'a> = (String, &'a str);
 
-/// The task itself, or one of its steps: what has an agent and a verifier.
+/// The task itself, or one of its steps. Each has an agent and a verifier.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     manifest: &'a Manifest,
     step: Option<(usize, &'a StepEntry)>,
 }
 
-/// The places of a task that are judged.
+/// The places of a task that are judged: its steps, or the task itself if it has none.
 fn places(manifest: &Manifest) -> Vec<Place<'_>> {
     match manifest.steps.as_deref().unwrap_or_default() {
         [] => vec![Place { manifest, step: None }],
@@ -30,12 +31,12 @@ fn places(manifest: &Manifest) -> Vec<Place<'_>> {
 }
 
 impl<'a> Place<'a> {
-    /// The name of a key of the step, as lint has it.
+    /// The name of a step's key, e.g. `steps[0].agent.user`, as lint prints it.
     fn step_key(&self, key: &str) -> String {
         self.step.map_or_else(|| key.to_owned(), |(index, _)| format!("steps[{index}].{key}"))
     }
 
-    /// What the step declares, or else the task, with its key.
+    /// The step's value, or else the task's value, with the key that declares it.
     fn first<T>(
         &self,
         key: &str,
@@ -46,7 +47,8 @@ impl<'a> Place<'a> {
         own.or_else(|| Some((key.to_owned(), of_task(self.manifest)?)))
     }
 
-    /// Verifier mode by Harbor's precedence (`models/task/verifier_mode.py`): explicit, then implied by an environment of its own.
+    /// Harbor's precedence of verifier modes (`models/task/verifier_mode.py`): an explicit mode
+    /// comes first. Otherwise an environment of the tests' own implies `separate`.
     fn is_separate(&self) -> bool {
         let of = |verifier: &Verifier| match verifier.environment_mode.as_deref() {
             Some(mode) => Some(mode == "separate"),
@@ -56,7 +58,7 @@ impl<'a> Place<'a> {
         own.or_else(|| of(self.manifest.verifier.as_ref()?)).unwrap_or(false)
     }
 
-    /// The environment that is declared for the tests alone.
+    /// The environment that is declared for the tests alone, with its key.
     fn tests_environment(&self) -> Option<(String, &'a Environment)> {
         self.first(
             "verifier.environment",
@@ -94,7 +96,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether the tests run apart from the solver.
+/// Whether the tests run in a container of their own.
 pub(super) fn is_separate(manifest: &Manifest) -> Result<bool, Unsupported> {
     let places = places(manifest);
     let separate = places.iter().filter(|place| place.is_separate()).count();
@@ -124,7 +126,7 @@ pub(super) fn network(manifest: &Manifest) -> Result<Network, Unsupported> {
     }
 }
 
-/// Refuses the keys that trials ignore. `given` are the limits of the trial's containers.
+/// Refuses keys that trials ignore. `given` are the limits of the trial's containers.
 pub(super) fn check(task: &HarborTask, separate: bool, given: &Limits) -> Result<(), Unsupported> {
     let manifest = &task.manifest;
     let environment = manifest.environment.clone().unwrap_or_default();
@@ -168,8 +170,8 @@ pub(super) fn check(task: &HarborTask, separate: bool, given: &Limits) -> Result
     }
 }
 
-/// The keys by which the tests' `own` environment, declared at `key`, is not the one that their container has. More than they ask for is no
-/// difference.
+/// The settings at `key` that the tests' container does not meet. More memory or processors than
+/// `own` asks for are fine.
 fn unlike(
     key: &str,
     own: &Environment,
@@ -199,7 +201,7 @@ fn unlisted(manifest: &Manifest, step: &StepEntry) -> bool {
     step.artifacts.iter().flatten().any(|artifact| !listed(artifact))
 }
 
-/// The key of an artifact by which it is not simply a path of the solver's container.
+/// The key that makes an artifact more than a path of the solver's container, e.g. `exclude`.
 fn partial(artifact: &toml::Value) -> Option<&'static str> {
     let table = artifact.as_table()?;
     let excludes = table.get("exclude").and_then(toml::Value::as_array).is_some_and(|some| !some.is_empty());
@@ -207,7 +209,8 @@ fn partial(artifact: &toml::Value) -> Option<&'static str> {
     excludes.then_some("exclude").or_else(|| service.then_some("service"))
 }
 
-/// The variables of a table such as `verifier.env`, as Harbor resolves them on a host that sets none of those it asks for.
+/// The variables of a table, e.g. `verifier.env`, as Harbor resolves them on a host that sets none
+/// of them.
 pub(super) fn expanded<'a>(
     table: &str,
     env: impl IntoIterator<Item = (&'a String, &'a String)>,
@@ -222,7 +225,7 @@ pub(super) fn expanded<'a>(
     env.into_iter().map(resolve).collect()
 }
 
-/// The variables of the tests: the task's, and over them those of step `step`.
+/// The variables of the tests. Those of the step replace those of the task.
 pub(super) fn tests_env(
     manifest: &Manifest,
     step: Option<(usize, &StepEntry)>,
@@ -237,7 +240,8 @@ pub(super) fn tests_env(
     Ok(env)
 }
 
-/// `${NAME}` or `${NAME:-default}`, which must be the whole value (`utils/env.py`): its name and default.
+/// Name and default of `${NAME}` or `${NAME:-default}`. The template must be the whole value
+/// (`utils/env.py`).
 fn template(value: &str) -> Option<(&str, Option<&str>)> {
     let inside = value.strip_prefix("${")?.strip_suffix('}')?;
     let is_name = |name: &str| !name.is_empty() && !name.contains([':', '}']);
@@ -351,7 +355,7 @@ mod tests {
             "steps[0].verifier.collect",
         );
 
-        // Artifacts decide only where the tests run apart.
+        // Artifacts only matter if the tests have a container of their own.
         let artifacts = "artifacts = ['/a', { source = '/b', exclude = ['*.o'] }]\n";
         check(artifacts, &[], "");
         ignored(&format!("{artifacts}{SEPARATE}"), "artifacts[1].exclude");
@@ -424,7 +428,7 @@ mod tests {
         check("${A}${B}", Ok("${A}${B}"));
         check("${}", Ok("${}"));
         check("$B", Ok("$B"));
-        // A step replaces the task's variable before it is looked up.
+        // A step replaces the task's variable before Harbor looks it up.
         let task = foreign(
             "verifier.env = { A = '${KEY}', B = '1' }\n[[steps]]\nname = 'a'\nverifier.env.A = '2'",
             &[],
@@ -437,7 +441,7 @@ mod tests {
     fn the_corpus_is_supported() {
         let corpus = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet"));
         let tasks = find_tasks(corpus).unwrap().tasks;
-        // Some are meant not to be readable.
+        // Some tasks of the corpus cannot be read, on purpose.
         let read: Vec<_> = tasks.iter().filter_map(|dir| read_task(dir).ok()).collect();
         assert!(read.len() > 100, "{}", read.len());
         let refused: Vec<_> =

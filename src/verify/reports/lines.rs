@@ -1,6 +1,7 @@
-//! Reports in line formats for people, parsed as their runners print them.
+//! Parsers for reports in lines, as runners print them for people.
 
-/// `ok 1 - name`, `not ok 2 - name # TODO …`. A skipped test has not passed; one that is still to do does not count.
+/// `ok 1 - name`, `not ok 2 - name # TODO …`. A skipped test has not passed. A test marked TODO
+/// does not count.
 pub(super) fn tap(text: &str) -> Vec<(String, bool)> {
     let test = |line: &str| {
         let (passed, rest) = match line.strip_prefix("not ok") {
@@ -22,7 +23,7 @@ pub(super) fn tap(text: &str) -> Vec<(String, bool)> {
     text.lines().filter_map(test).collect()
 }
 
-/// `--- PASS: TestX (0.00s)`, subtests indented.
+/// `--- PASS: TestX (0.00s)`. Subtests are indented.
 pub(super) fn go_test(text: &str) -> Vec<(String, bool)> {
     let test = |line: &str| {
         let rest = line.trim_start().strip_prefix("--- ")?;
@@ -43,7 +44,8 @@ pub(super) fn cargo_test(text: &str) -> Vec<(String, bool)> {
     text.lines().filter_map(test).collect()
 }
 
-/// `tests/test_a.py::test_b PASSED [ 50%]`, or `PASSED tests/test_a.py::test_b` of the short summary.
+/// `tests/test_a.py::test_b PASSED [ 50%]`, or `PASSED tests/test_a.py::test_b` of the short
+/// summary.
 pub(super) fn pytest(text: &str) -> Vec<(String, bool)> {
     const STATUS: [&str; 6] = ["PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS"];
     let test = |line: &str| {
@@ -72,7 +74,7 @@ pub(super) fn checksums(text: &str) -> Vec<(String, bool)> {
 
 /// The last `Score: x/y`.
 pub(super) fn score(text: &str) -> Vec<(String, bool)> {
-    /// More points than any task has; a larger number is not a score.
+    /// More points than any task has. A larger number is no score.
     const MAX_POINTS: u32 = 1000;
     let points = |line: &str| {
         let at = line.to_ascii_lowercase().find("score:")?;

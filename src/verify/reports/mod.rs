@@ -1,5 +1,5 @@
-//! Per-check results from what test runners write: JUnit XML, CTRF, TAP, `go test`, `cargo test`, `Score: x/y`, checksum
-//! manifests. They class checks and give step scores; a reward is never taken from them.
+//! Results of single checks, as test runners report them, e.g. in JUnit XML, CTRF, TAP or lines of
+//! `cargo test`. They tell which checks pass, and give step scores. A reward never comes from them.
 
 mod lines;
 mod structured;
@@ -12,11 +12,11 @@ use crate::model::{CheckId, CheckResult};
 /// A supported report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReportKind {
-    /// pytest's `--junitxml`; most other runners can write it too.
+    /// pytest's `--junitxml`. Most other runners can write it too.
     Junit,
-    /// Common Test Report Format, the JSON that Harbor's tasks leave as `ctrf.json`.
+    /// Common Test Report Format. Harbor's tasks leave it as `ctrf.json`.
     Ctrf,
-    /// Test Anything Protocol, 12 to 14.
+    /// Test Anything Protocol, versions 12 to 14.
     Tap,
     /// `go test -v`.
     GoTest,
@@ -24,9 +24,9 @@ pub enum ReportKind {
     CargoTest,
     /// pytest's own lines with `-v` or `-rA`.
     Pytest,
-    /// `md5sum -c` and its sisters.
+    /// `md5sum -c` and the like.
     Checksums,
-    /// `Score: 3/5`, which names no checks: each point is one.
+    /// `Score: 3/5`. It names no checks, so each point is a check.
     Score,
 }
 
@@ -57,11 +57,12 @@ pub enum ReportError {
     TooMany,
 }
 
-/// Checks of one report. The largest suites of tasks have some hundred; a report with many more would fill every table that they appear in.
+/// Maximum checks of one report. The largest suites have some hundred. A report with many more
+/// would fill every table.
 pub(super) const MAX_CHECKS: usize = 5_000;
 
-/// The checks of a report, in its order; a check that is named twice passed only if it passed every time. Skipped ones have not
-/// passed.
+/// The checks of a report, in its order. A name that occurs twice passed only if it passed each
+/// time. Skipped checks have not passed.
 pub fn parse_report(kind: ReportKind, text: &str) -> Result<Vec<CheckResult>, ReportError> {
     let found = match kind {
         ReportKind::Junit => structured::junit(text)?,
@@ -74,7 +75,7 @@ pub fn parse_report(kind: ReportKind, text: &str) -> Result<Vec<CheckResult>, Re
         ReportKind::Score => lines::score(text),
     };
     let mut checks: Vec<CheckResult> = Vec::new();
-    // A hostile report can have a million names.
+    // A map, since a hostile report can have a million names.
     let mut places: HashMap<String, usize> = HashMap::new();
     for (name, passed) in found {
         match places.entry(name) {
@@ -92,7 +93,7 @@ pub fn parse_report(kind: ReportKind, text: &str) -> Result<Vec<CheckResult>, Re
     if checks.is_empty() { Err(ReportError::Empty) } else { Ok(checks) }
 }
 
-/// The checks of the first format that finds any in a test runner's output.
+/// The checks of the first format that occurs in a test runner's output.
 pub fn find_report(text: &str) -> Option<(ReportKind, Vec<CheckResult>)> {
     ReportKind::ALL.into_iter().find_map(|kind| Some((kind, parse_report(kind, text).ok()?)))
 }

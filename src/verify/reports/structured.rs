@@ -1,10 +1,10 @@
-//! Reports in structured formats.
+//! Parsers for reports in XML and JSON.
 
 use serde::Deserialize;
 
 use super::ReportError;
 
-/// `<testcase classname name>`: passed unless it has a `failure`, `error` or `skipped` in it.
+/// `<testcase classname name>`. It passed unless it contains a `failure`, `error` or `skipped`.
 pub(super) fn junit(text: &str) -> Result<Vec<(String, bool)>, ReportError> {
     let malformed = |error: roxmltree::Error| ReportError::Malformed("JUnit XML", error.to_string());
     let document = roxmltree::Document::parse(text).map_err(malformed)?;

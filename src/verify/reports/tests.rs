@@ -99,7 +99,7 @@ fn reports_of_any_size_are_read_in_time_and_within_a_bound() {
         (0..each).flat_map(|_| 0..names).map(|name| format!("ok - {name}\n")).collect()
     };
     check(&lines(MAX_CHECKS, 1), Ok(MAX_CHECKS));
-    // As many results as fit into a report, of few checks and of too many.
+    // Few long results fit into a report, and too many short ones do not.
     check(&lines(MAX_CHECKS, 60), Ok(MAX_CHECKS));
     check(&lines(MAX_CHECKS + 1, 60), Err(ReportError::TooMany));
 }

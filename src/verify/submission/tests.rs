@@ -21,7 +21,7 @@ fn link(path: &'static str, kind: EntryType, link: &'static str) -> Entry {
     Entry { path, kind, link, content: "", mode: 0o777, owner: (0, 0) }
 }
 
-/// An archive as an engine would send it, with names written raw: `..` and absolute paths included.
+/// An archive as an engine would send it. Names are written raw, also `..` and absolute paths.
 fn archive(entries: &[Entry]) -> Vec<(String, Spooled)> {
     let mut builder = Builder::new(Vec::new());
     for entry in entries {
