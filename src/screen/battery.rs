@@ -1,4 +1,4 @@
-//! The attack battery: attempts to get a reward without doing the work.
+//! The attack battery: scripts that try to get a reward without doing the work.
 
 use futures_util::future::join_all;
 
@@ -14,7 +14,7 @@ use crate::verify::{
 /// A trial with its observations.
 type Tried = (TrialRecord, TrialLog);
 
-/// Tries the attacks: independent ones together in one trial, each of the others in a trial of its own.
+/// Tries the attacks. Independent ones share a trial. Each of the others has a trial of its own.
 pub(super) async fn attacks(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -47,19 +47,20 @@ pub(super) async fn attacks(
     Ok(())
 }
 
-/// The number of trials of a task that no attack passes.
+/// The number of trials if no attack passes.
 pub(super) fn trials(target: &ScreeningTarget<'_>, rigor: Rigor, only: &Only) -> usize {
     let Groups { alone, together, apart } = Groups::wanted(target, rigor, only);
     alone.len() + usize::from(!together.is_empty()) + usize::from(!apart.is_empty())
 }
 
-/// The attacks by the trials that they share.
+/// The attacks, grouped by the trials that they share.
 #[derive(Debug, PartialEq, Eq)]
 struct Groups<'a> {
-    /// Each has a trial of its own.
+    /// Each attack has a trial of its own.
     alone: Vec<&'a Exploit>,
     together: Vec<&'a Exploit>,
-    /// These would keep those of `together` from taking effect: what makes a test runner run no tests hides what would make them pass.
+    /// These attacks would mask those of `together`. E.g. an exploit that makes pytest run no tests
+    /// hides another that would make them pass.
     apart: Vec<&'a Exploit>,
 }
 
@@ -88,7 +89,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Rows of the attacks that are patterns. They count for no rate, since no trial was made.
+/// Adds rows for attacks that are only patterns. No trial was made, so they count for no rate.
 fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
     for watch in target.watches.iter().filter(|watch| only.wants_row(RowKind::Attack, &watch.name)) {
         let found = target.findings.iter().find(|finding| finding.rule == watch.name);
@@ -103,7 +104,7 @@ fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
     }
 }
 
-/// A group whose verification breaks gets no reward, but its other attacks have not been tested.
+/// A group whose verification breaks gets no reward. But its other attacks have not been tested.
 fn group_verdict((record, _): &Tried) -> GroupVerdict {
     match &record.verdict {
         verdict if verdict.passed() => GroupVerdict::Guilty,
@@ -112,7 +113,7 @@ fn group_verdict((record, _): &Tried) -> GroupVerdict {
     }
 }
 
-/// What all trials of attacks share.
+/// Everything that the trials of attacks share.
 struct Battery<'a> {
     runner: &'a TrialRunner<'a>,
     target: &'a ScreeningTarget<'a>,
@@ -130,13 +131,14 @@ impl Battery<'_> {
             [attack] => attack.name.clone(),
             _ => format!("{} attacks", group.len()),
         };
-        // All checks run. A program that a later check starts could rewrite the results of earlier ones.
+        // All checks run, since a later check may start a program that rewrites the results of
+        // earlier ones.
         self.target.trial(self.runner, (RowKind::Attack, &name), act, Condition::Ordinary, 0).await
     }
 }
 
-/// The row of an attack. The reasons that stop attacks in our clean room do not apply to a task that is judged as it declares: its row
-/// states what was planted and what was observed.
+/// Adds the row of an attack. If the task is judged as it declares, the row states what was planted
+/// and observed, because our clean room's defences do not apply there.
 fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried: &Tried) {
     let verdict = &tried.0.verdict;
     if !verdict.passed() && found_nothing(attack, &tried.0.ended) {
@@ -162,7 +164,8 @@ fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried
     table.push_timed(row, &tried.1);
 }
 
-/// Whether the attack's script had nothing to plant in this container. Nothing that was not planted has been repelled.
+/// Whether the attack's script had nothing to plant in this container. Then nothing was repelled
+/// either.
 fn found_nothing(attack: &Exploit, ended: &[(String, ShellOutcome)]) -> bool {
     ended.iter().any(|(name, how)| *name == attack.name && *how == ShellOutcome::Exited(NOT_APPLICABLE))
 }

@@ -1,4 +1,5 @@
-//! Clauses: every sentence of the instruction that demands something is violated alone, and a check must notice.
+//! Clauses: each sentence of the instruction that demands something. A solution violates one clause
+//! alone, and a check must notice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub(super) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// Its trial, which begins with the checks that are to notice it.
+    /// Its trial. The checks that should notice it run first.
     pub(super) fn planned(&self, within: Duration) -> Planned<'_> {
         let words = self.clause.says.first().map(String::as_str).unwrap_or_default();
         Planned {
@@ -34,7 +35,7 @@ impl Drawn<'_> {
     }
 }
 
-/// Condition of the trial of a known wrong solution, which begins with the checks of a clause that it violates.
+/// The condition for a known wrong solution. The checks of a clause that it violates run first.
 pub(super) fn wrong<'a>(clauses: &'a Clauses, name: &str) -> Condition<'a> {
     let is_named = |clause: &&Clause| clause.wrong.iter().any(|wrong| wrong == name);
     let violated = clauses.clause.iter().find(is_named);
@@ -42,7 +43,8 @@ pub(super) fn wrong<'a>(clauses: &'a Clauses, name: &str) -> Condition<'a> {
     Condition::FirstFailure { likely, known: &[] }
 }
 
-/// The violations to execute: all of them, or a sample drawn by the task's identity, so that a run of many tasks covers them.
+/// The violations to execute. If there are too many, the task's identity draws a sample, so that a
+/// run of many tasks covers all of them.
 pub(super) fn drawn<'a>(
     target: &ScreeningTarget<'a>,
     solution: &FileTree,
@@ -64,10 +66,11 @@ pub(super) fn drawn<'a>(
     let identity = target.task.identity();
     let seed = Seed(0).derive(&["clauses", identity]);
     if wanted.len() > extent.violations {
-        // One clause twice says less than two clauses.
+        // Two clauses show more than one clause twice.
         let mut seen = BTreeSet::new();
         wanted.sort_by_key(|(name, ..)| seed.derive(&[name]).0);
-        // Which check demands a clause that no check quotes is shown by its violations alone.
+        // If no check quotes a clause, only its violations show which checks demand it. So such
+        // clauses come first.
         wanted.sort_by_cached_key(|(_, clause, _)| {
             (!seen.insert(clause.id.clone()), !clause.checks.is_empty())
         });
@@ -84,7 +87,8 @@ pub(super) fn drawn<'a>(
     drawn
 }
 
-/// Rejects clauses that do not fit the task. Those of a recipe were checked when it was rendered.
+/// Rejects clauses that do not fit the task. Clauses of a recipe were checked when the recipe was
+/// rendered.
 pub(super) fn declared(clauses: &Clauses, instruction: &str, solution: Option<&FileTree>, table: &mut Table) {
     let nothing = FileTree::default();
     for problem in clauses.misfits(instruction, solution.unwrap_or(&nothing)) {
@@ -92,7 +96,7 @@ pub(super) fn declared(clauses: &Clauses, instruction: &str, solution: Option<&F
     }
 }
 
-/// What the rows show of each clause.
+/// The record of each clause, from the rows.
 pub(super) fn records(clauses: &Clauses, table: &Table) -> Vec<ClauseRecord> {
     let record = |clause: &Clause| {
         let rows = rows_of(clause, &table.rows);
@@ -111,12 +115,13 @@ pub(super) fn records(clauses: &Clauses, table: &Table) -> Vec<ClauseRecord> {
     clauses.clause.iter().map(record).collect()
 }
 
-/// Sentences that no clause is about. None if no clauses were declared.
+/// Sentences that no clause quotes. Empty if no clauses were declared.
 pub(super) fn uncovered(clauses: &Clauses, instruction: &str) -> Vec<String> {
     if clauses.quotes_nothing() { Vec::new() } else { clauses.uncovered(instruction) }
 }
 
-/// `rates` with the known wrong solutions that violate a clause counted among its violations.
+/// `rates`, with known wrong solutions counted among the violations of the clauses that they
+/// violate.
 pub(super) fn with_wrong(rates: Rates, clauses: &Clauses, rows: &[Row]) -> Rates {
     let named: BTreeSet<&String> = clauses.clause.iter().flat_map(|clause| &clause.wrong).collect();
     let wrong: Vec<&Row> = rows
@@ -134,7 +139,7 @@ fn tally(rows: &[&Row]) -> Tally {
     Tally { good: number(killed), counted: number(rows.len()) }
 }
 
-/// The rows of a clause's violations, with known wrong solutions.
+/// The rows of a clause's violations. Known wrong solutions are among them.
 fn rows_of<'a>(clause: &Clause, rows: &'a [Row]) -> Vec<&'a Row> {
     let names: BTreeSet<String> =
         clause.violation.iter().map(|violation| clause.row_name(violation)).collect();

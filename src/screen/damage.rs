@@ -1,5 +1,5 @@
-//! Wrong solutions that need no author: the reference, whose results are then damaged. Tests that
-//! pass look at no content, e.g. at nothing but the first four bytes of a program.
+//! Wrong solutions that need no author: the reference runs, and then its results are damaged. Tests
+//! that still pass do not look at the content. E.g. they check that a file begins with `\x7fELF`.
 
 use super::table::{Expect, Planned, Table};
 use super::target::{Only, ScreeningTarget};
@@ -7,21 +7,22 @@ use crate::model::{File, FileTree, Judging, RelPath, Rigor, RowKind, followed_by
 use crate::verify::{Act, Condition, Fingerprint, absolute_paths};
 use std::time::Duration;
 
-/// What is done to each result.
+/// The damage to each result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
-    /// Each byte behind the first ones is replaced by the next in order, so that type and size
-    /// stay.
+    /// The first bytes stay. Each later byte is replaced by the next byte value, so that type and
+    /// size stay.
     Garbled,
     Halved,
 }
 
-/// File of the solution that lists the results, one a line.
+/// A file of the solution with the paths of the results, one in each line.
 const LIST: &str = "damaged-results";
-/// Why a row of damaged results does not count.
+/// The note of a row whose trial was not possible.
 pub(super) const SERVED: &str = "not applicable: a process of the reference may hold what its files said";
-/// Ends with [`NOT_APPLICABLE`](crate::verify::NOT_APPLICABLE) if a process of the reference is
-/// left, where tests see processes: a service may hold in memory what its files said.
+/// Shell code that ends with [`NOT_APPLICABLE`](crate::verify::NOT_APPLICABLE) if a process of the
+/// reference still runs. It is used where tests see processes, since a service may hold its results
+/// in memory.
 const UNLESS_SERVED: &str = r#"own=" "
 next=$$
 while [ "${next:-0}" -gt 0 ]; do
@@ -60,7 +61,7 @@ impl Damage {
         }
     }
 
-    /// Shell code that prints `$place`, a file of `$size` bytes, with the damage.
+    /// Shell code that prints the damaged content of `$place`, a file of `$size` bytes.
     fn command(self) -> &'static str {
         match self {
             Self::Garbled => {
@@ -71,11 +72,11 @@ impl Damage {
     }
 }
 
-/// Damaged references, with what their rows say.
+/// Damaged references, with their kind of damage.
 pub(super) struct Damaged(Vec<(Damage, FileTree)>);
 
 impl Damaged {
-    /// The damages of a rigor. Without any, `table` says why.
+    /// The damages at a rigor. If there are none, `table` says why.
     pub(super) fn of(
         target: &ScreeningTarget<'_>,
         solution: &FileTree,
@@ -104,7 +105,7 @@ impl Damaged {
         Self(damages.into_iter().filter_map(files).collect())
     }
 
-    /// Their trials. Each may last for `within`.
+    /// Their trials. Each may last `within`.
     pub(super) fn planned(&self, within: Duration) -> impl Iterator<Item = Planned<'_>> {
         self.0.iter().map(move |(damage, solution)| Planned {
             kind: RowKind::WrongSolution,
@@ -119,12 +120,12 @@ impl Damaged {
 }
 
 /// The files that the reference writes and the instruction names. Others may be by-products, e.g. a
-/// log, or `.bashrc` in a named home.
+/// log, or `.bashrc` in a home that is named.
 fn results(instruction: &str, reference: &Fingerprint, untouched: &Fingerprint) -> Vec<String> {
     let named = absolute_paths(instruction);
     let written =
         reference.iter().filter(|(path, file)| untouched.get(*path).is_none_or(|old| old.hash != file.hash));
-    // The list has one path a line.
+    // The list has one path in each line.
     written
         .map(|(path, _)| path)
         .filter(|path| named.contains(path) && !path.contains('\n'))
@@ -132,7 +133,7 @@ fn results(instruction: &str, reference: &Fingerprint, untouched: &Fingerprint) 
         .collect()
 }
 
-/// The solution, after which the files at `results` are damaged.
+/// The solution, followed by the damage to the files at `results`.
 fn damaged(solution: &FileTree, damage: Damage, results: &[String], judging: Judging) -> Option<FileTree> {
     let guard = match judging {
         Judging::Shared => UNLESS_SERVED,
@@ -210,8 +211,7 @@ mod tests {
         check(Damage::Halved, b"1", b"");
     }
 
-    /// This test's own processes are such that a shell sees others, which end the script before the
-    /// damage.
+    /// Here a shell sees this test's own processes, so the script ends before the damage.
     #[test]
     fn results_that_a_process_may_hold_are_not_damaged() {
         let ended =

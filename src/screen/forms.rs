@@ -1,4 +1,5 @@
-//! The complement of mutation: correct states in other forms, which a verifier must accept.
+//! Variants: correct states in other forms, e.g. JSON with other blanks. A verifier must accept
+//! them.
 
 use super::settle::{GroupVerdict, Settled, settle};
 use super::table::{Table, trial_row, why};
@@ -8,7 +9,7 @@ use crate::verify::{
     Act, Condition, NOT_APPLICABLE, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner,
 };
 
-/// Tries all variants in one trial; rejected ones are found by bisection.
+/// Tries all variants in one trial. If it fails, bisection finds the rejected ones.
 pub(super) async fn variants(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -42,7 +43,7 @@ pub(super) async fn variants(
     Ok(())
 }
 
-/// Why the state was not varied, if so: a script that failed may have changed nothing.
+/// Why a script may have changed nothing, e.g. since it failed.
 fn unapplied(status: Option<&ShellOutcome>) -> Option<String> {
     match status {
         Some(ShellOutcome::Exited(0)) => None,
@@ -73,7 +74,7 @@ async fn run(
     target.trial(runner, (RowKind::Variant, &name), act, Condition::Ordinary, 0).await
 }
 
-/// Accepted if all pass. A verifier that breaks has rejected a variant.
+/// A group is accepted if all checks pass. A verifier that breaks has rejected a variant.
 fn group_verdict((record, _): &(TrialRecord, TrialLog)) -> GroupVerdict {
     if record.verdict.passed() { GroupVerdict::Clear } else { GroupVerdict::Guilty }
 }

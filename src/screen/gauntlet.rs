@@ -26,19 +26,22 @@ use crate::verify::{
 /// Certificates.
 pub const SCREEN: Stage = Stage::computed("certificate");
 
-/// An edit of the reference may take this many times as long as it, since the machine may be busier.
+/// An edited reference may take this many times as long as the reference, since the machine may be
+/// busier.
 const EDIT_FACTOR: u32 = 10;
-/// And this long in any case: most references take less than a second, which is no measure.
+/// Minimum time limit of an edited reference. Most references take less than a second, and such a
+/// short time is no measure.
 const EDIT_AT_LEAST: Duration = Duration::from_secs(60);
-/// Minimum number of counted mutants for a rate that can reject a task, unless there is no mutant left to try.
+/// A kill rate over fewer counted mutants rejects no task, unless no mutant is left to try.
 const ENOUGH_MUTANTS: u32 = 12;
-/// Mutants that are tried for each that is to count: about every second one leaves no answer, or the correct one.
+/// Mutants that are tried for each mutant that should count. About every second one leaves no
+/// answer, or the correct one.
 const MUTANTS_PER_COUNTED: usize = 3;
-/// Mutants that run between two checks of the time budget.
+/// Mutants that run between two looks at the time budget.
 const BATCH: usize = 8;
-/// Below this number a task is never rejected.
+/// A kill rate over fewer mutants never rejects a task.
 const FEWEST_MUTANTS: u32 = 3;
-/// A verifier that accepts more than one in seven wrong answers is rejected.
+/// Minimum kill rate. A verifier that accepts more than one in seven wrong answers is rejected.
 const MIN_KILL_RATE: f64 = 0.85;
 
 /// The result of screening, and its cost.
@@ -52,7 +55,7 @@ pub struct Screening {
 
 impl Screening {
     /// The certificate, if every row ran. A row that this host cannot make says nothing about the
-    /// task: such a certificate must not be stored, and no author can mend it.
+    /// task, and no author can mend it. So such a certificate must not be stored.
     pub fn conclusive(self) -> Result<(Certificate, Timings), TrialError> {
         match self.unmet {
             Some(unmet) => Err(unmet.into()),
@@ -61,7 +64,7 @@ impl Screening {
     }
 }
 
-/// Makes the rows after lint and build, which `table` already has, and the certificate.
+/// Makes the certificate, and all rows after lint and build, which `table` already has.
 pub(super) async fn run(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -69,7 +72,7 @@ pub(super) async fn run(
     only: &Only,
     mut table: Table,
 ) -> Result<Screening, TrialError> {
-    // Rows requested by name are all made.
+    // Rows that were requested by name are all made.
     let full =
         Extent { rigor: extent.rigor, budget: extent.budget, ends: extent.ends, ..Extent::of(Rigor::Full) };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
@@ -159,13 +162,14 @@ async fn trials(
         kind: *kind,
         name: name.clone(),
         act: Act::Edit { solution: files, within },
-        // One failed check is enough to know that they fail.
+        // One failed check is enough to know that these solutions fail.
         condition: Condition::FirstFailure { likely: &[], known: &[] },
         expect: Expect::FailUnlessEqual,
         repeat: 0,
         about: about.clone(),
     }));
-    // An edit that leaves the reference's result, or none, needs no tests.
+    // An edited solution may leave the state of the reference, or of the untouched task. Then the
+    // results are known, and no tests run.
     let known: Vec<KnownState> = [(&first_verdict, &untouched), (&record.verdict, &reference)]
         .into_iter()
         .filter_map(|(verdict, log)| KnownState::of(verdict, log))
@@ -176,7 +180,8 @@ async fn trials(
         }
     }
     let over = |table: &Table| extent.ends == Ends::Rejected && table.rejected();
-    // An author who is sent back for a solution that passes need not wait for images that are built anew and halved processors.
+    // The slow conditions run last, e.g. a rebuilt image or half the processors. An author who is
+    // sent back earlier need not wait for them.
     let later: Vec<_> = match extent.ends {
         Ends::Complete => Vec::new(),
         Ends::Rejected => planned.extract_if(.., |row| is_of_correct_work_under_conditions(row)).collect(),
@@ -208,7 +213,7 @@ async fn trials(
     if over(table) {
         return Ok(());
     }
-    // Before the mutants: a time budget may shorten those, but never these rows.
+    // Attacks come before mutants. A time budget may leave out mutants, but no attack.
     battery::attacks(runner, target, extent.rigor, only, table).await?;
     if over(table) {
         return Ok(());
@@ -230,7 +235,7 @@ async fn trials(
 }
 
 /// The number of trials after those of correct, partial and wrong solutions, as far as it is known
-/// before.
+/// at the start.
 fn others(target: &ScreeningTarget<'_>, extent: Extent, only: &Only) -> usize {
     if extent.rigor == Rigor::Quick && matches!(only, Only::All) {
         return 0;
@@ -241,7 +246,7 @@ fn others(target: &ScreeningTarget<'_>, extent: Extent, only: &Only) -> usize {
     attacks + variants + mutants
 }
 
-/// The time limit of an edit of the reference. Many loop for ever, and a task may allow an hour.
+/// The time limit of an edited reference. Many edits loop for ever, and a task may allow an hour.
 ///
 /// The limit is in the key of the edit's trial, and hosts measure different times. So it is
 /// [`EDIT_AT_LEAST`] times a power of two, e.g. 60 s for every reference that takes less than 6 s.
@@ -254,13 +259,14 @@ fn within(reference: &TrialLog) -> Duration {
     limit
 }
 
-/// Whether `row` shows that correct work passes in circumstances other than the ordinary ones.
+/// Whether `row` tries correct work under unusual circumstances, e.g. half the processors.
 fn is_of_correct_work_under_conditions(row: &Planned<'_>) -> bool {
     row.expect == Expect::Pass
         && (row.kind == RowKind::SecondSolution || row.condition != Condition::Ordinary)
 }
 
-/// Makes the trials of `planned`, and their rows. Returns `unsteady`, or what another ordinary run of the reference left differently.
+/// Makes the trials of `planned`, and their rows. If an ordinary run of the reference left another
+/// state than the first one, returns the difference. Otherwise returns `unsteady`.
 async fn make(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -270,7 +276,7 @@ async fn make(
     table: &mut Table,
 ) -> Result<Unsteady, TrialError> {
     let trials = planned.iter().map(|row| row.trial(runner, target));
-    // All are awaited, so that an interrupted run commits the trials in progress.
+    // All trials are awaited, so that an interrupted run commits those in progress.
     for (row, ended) in planned.iter().zip(join_all(trials).await) {
         let (record, log) = match ended {
             Ok(ended) => ended,
@@ -296,7 +302,7 @@ async fn make(
     Ok(unsteady)
 }
 
-/// Cuts and ablations with their files and the message of a rejection.
+/// Cuts and ablations of the reference, each with its files and the message of a rejection.
 fn partial(
     script: &str,
     solution: &FileTree,
@@ -321,21 +327,22 @@ fn partial(
     found
 }
 
-/// What mutants are compared with.
+/// States and lists that mutants are compared with.
 struct States<'a> {
     reference: &'a Fingerprint,
-    /// States whose results are known.
+    /// States with known results.
     known: &'a [KnownState],
     reference_canonical_form: Option<&'a str>,
     untouched: &'a Fingerprint,
     unsteady: &'a Unsteady,
-    /// Those that violate nothing.
+    /// Mutants that violate nothing.
     equivalent: &'a [EquivalentMutant],
     /// Time limit of a mutant.
     within: Duration,
 }
 
-/// Mutants of the reference, until enough of them count. Each survivor shows a missing check; only a rate over enough mutants rejects the task.
+/// Tries mutants of the reference until enough of them count. Each survivor shows a missing check.
+/// Only a rate over enough mutants rejects the task.
 async fn mutation(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -381,19 +388,19 @@ async fn mutation(
             killed.counted - killed.good,
             killed.counted
         );
-        // This row is not a mutant, so the rate excludes it.
+        // This row is no mutant, so the rate excludes it.
         table.verdict(RowKind::Mutant, "kill rate", &note);
     }
     Ok(())
 }
 
-/// The kill rate, if it rejects the task. `exhausted`: no mutant is left to try, so that more cannot be counted.
+/// The kill rate, if it rejects the task. `exhausted` means that no mutant is left to try.
 fn too_low(killed: Tally, exhausted: bool) -> Option<f64> {
     let enough = if exhausted { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
     killed.rate().filter(|rate| killed.counted >= enough && *rate < MIN_KILL_RATE)
 }
 
-/// Adds the row of a mutant, and returns whether it counts.
+/// Adds the row of a mutant. Returns whether the mutant counts.
 fn push_mutant(
     mutant: &Mutant,
     verdict: &Verdict,
@@ -401,7 +408,7 @@ fn push_mutant(
     states: &States<'_>,
     table: &mut Table,
 ) -> bool {
-    // Two unknown states are not equal.
+    // Two unknown forms are not equal.
     let equal = (log.canonical_form.is_some()
         && log.canonical_form.as_deref() == states.reference_canonical_form)
         || (verdict.passed() && states.unsteady.explains(&log.fingerprint, states.reference));
@@ -447,7 +454,7 @@ mod tests {
         check(0, 3, true, true);
         check(0, 2, true, false);
         check(11, 11, true, false);
-        // The budget ended it.
+        // The time budget ended the row.
         check(0, 11, false, false);
         check(0, 12, false, true);
         check(11, 12, false, false);
@@ -518,11 +525,11 @@ mod tests {
             assert!(!equivalent, "{canonical_form:?}");
         };
         check(Some("a"), Some("a"), false);
-        // The files mean the same, and a mode or a link differs.
+        // The files have equal canonical forms, but a mode or a link differs.
         check(Some("b"), Some("a"), true);
         check(None, None, true);
         check(None, Some("a"), true);
-        // Listed as equivalent; one that fails a check is not.
+        // The mutant is listed as equivalent. It must not fail a check.
         let name = format!("{} solve.sh:1: x", Operator::ALL[0].as_str());
         let set_aside = check_known(Outcome::Pass, &name, None, None, false);
         assert_eq!(set_aside, (true, "set aside as equivalent: no input has it".to_owned()));

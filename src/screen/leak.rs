@@ -1,4 +1,4 @@
-//! Whether the answer is in the image, visible or in a lower layer.
+//! The row `leak`: is the answer in the image, visible or in a lower layer?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,14 @@ use crate::sandbox::LayerFile;
 use crate::syntax::shell_word;
 use crate::verify::{Act, Condition, Fingerprint, TrialError, TrialRunner};
 
-/// Shorter files can be equal by chance: `0\n`, `ok`, an empty list.
+/// Minimum size of a secret. Shorter files can be equal by chance, e.g. `0\n`, `ok` or an empty
+/// list.
 const MIN_BYTES: u64 = 12;
 
-/// The files that `useradd` copies into every home.
+/// `useradd` copies the files of this folder into every home.
 const SKELETON: &str = "etc/skel/";
 
-/// What must not be in the image, by the hash of its content.
+/// Contents that must not be in the image, by their hashes.
 #[derive(Debug, Default)]
 struct Secrets {
     found: BTreeMap<String, Secret>,
@@ -26,11 +27,11 @@ struct Secrets {
 enum Secret {
     /// A file of the task's author, by its path in the task.
     Author(String),
-    /// What the reference writes, by one of its paths.
+    /// A result of the reference, by one of its paths.
     Result(String),
 }
 
-/// A file of a layer that holds a secret.
+/// A file in a layer that holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held<'a> {
     path: &'a str,
@@ -56,7 +57,7 @@ impl Secrets {
     }
 }
 
-/// Looks for the reference's results, its script and the tests in every layer of the image.
+/// Looks in every layer of the image for the reference's results, its script, and the tests.
 pub(super) async fn leak(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -94,7 +95,7 @@ pub(super) async fn leak(
 
 fn secrets(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fingerprint) -> Secrets {
     let mut secrets = Secrets::default();
-    // The names of commits occur in many files of a repository; the content is in its objects.
+    // Many files of a repository hold names of commits. The content is in the objects.
     let is_pointer = |path: &str| path.contains("/.git/") && !path.contains("/.git/objects/");
     let made =
         reference.iter().filter(|(path, file)| untouched.get(*path) != Some(file) && !is_pointer(path));
@@ -114,8 +115,11 @@ fn secrets(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fi
     secrets
 }
 
-/// The first file of a layer that gives the answer away. The file may be an input that the reference copies or moves, and the experiment
-/// tells: `altered` is the state that the reference leaves where these files were altered before it started, and a copy is altered too.
+/// The first file of a layer that gives the answer away.
+///
+/// The file may be an input that the reference only copies or moves. An experiment shows that:
+/// `altered` is the state after a run of the reference on altered inputs. A copied result is
+/// altered too.
 fn leaked<'a>(held: &[Held<'a>], reference: &Fingerprint, altered: &Fingerprint) -> Option<Held<'a>> {
     let is_copied = |path: &String| match (reference.get(path), altered.get(path)) {
         (Some(before), Some(after)) => before.hash != after.hash,
@@ -128,8 +132,9 @@ fn leaked<'a>(held: &[Held<'a>], reference: &Fingerprint, altered: &Fingerprint)
     leak.cloned()
 }
 
-/// The reference on altered inputs: with a line end more in each visible file that holds one of its results. `None` if there is none, or if
-/// a file of the task's author is there, which decides alone.
+/// The reference on altered inputs: each visible file that holds a result gets one more line end.
+/// `None` if there is no such file. `None` also if a file of the author's is in the image, since
+/// that decides alone.
 fn with_altered(solution: &FileTree, held: &[Held<'_>]) -> Option<FileTree> {
     const REFERENCE: &str = "unaltered.sh";
     let mut before = String::new();
@@ -194,10 +199,10 @@ mod tests {
             let found = leaked(&held, &reference, &fingerprint(altered));
             assert_eq!(found.map(|held| held.path), expect, "{altered:?}");
         };
-        // The result follows the file, which may be anywhere by then.
+        // The result follows the input, which may be anywhere by then.
         check(&[("/app/out.txt", &format!("{ANSWER}\n"))], None);
         check(&[("/app/out.txt", &format!("{ANSWER}\n")), ("/app/in.txt", "x")], None);
-        // It does not, or the reference failed.
+        // The result does not follow, or the reference failed.
         check(&[("/app/out.txt", ANSWER)], Some("/app/in.txt"));
         check(&[], Some("/app/in.txt"));
     }

@@ -1,11 +1,11 @@
-//! Guesses which checks notice a mutant. A clause has violations, and these change lines of the
-//! reference. The checks of the violations nearest to the mutant run first. So most mutants fail
-//! after a few checks.
+//! Guesses which checks notice a mutant. Violations of clauses change lines of the reference. The
+//! checks of the violations nearest to the mutant run first, so most mutants fail after a few
+//! checks.
 
 use super::table::Table;
 use crate::model::{CheckId, Clauses, FileTree, RowKind};
 
-/// At most this many checks run first.
+/// Maximum number of checks that run first.
 const ENOUGH: usize = 4;
 
 /// The lines of the reference that violations change.

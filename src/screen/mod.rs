@@ -1,8 +1,10 @@
 //! Screening: the table of trials that a task must pass, cheapest rows first.
 //!
-//! Admission is computed from trial records alone. A task is rejected at once if it does not build, passes without any work, or fails its
-//! own reference. All other rows run even after a failure, so that a rejection names every problem, unless an author is to mend the first ([`Ends`]). Static findings explain and rank; for a
-//! task of another maker they reject only if they make a trial impossible.
+//! Only trial records decide. A task is rejected at once if it does not build, passes without any
+//! work, or fails its own reference. All other rows run even after a failure, so that a rejection
+//! names every problem. The exception is an author who must mend the first problem ([`Ends`]).
+//! Static findings explain failures. For a task of another maker, they reject only if they make a
+//! trial impossible.
 
 mod battery;
 mod clauses;
@@ -36,7 +38,8 @@ use meter::Meter;
 use table::Table;
 use target::ScreeningTarget;
 
-/// The attacks and mutations of the templates, used on every task. A screening's key contains it.
+/// The attacks and mutations of the templates. Every task meets them. They are in a screening's
+/// key.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AttackSuite {
     pub attacks: Vec<Exploit>,
@@ -44,21 +47,21 @@ pub struct AttackSuite {
     pub variants: Vec<Variant>,
 }
 
-/// A task with what its author and its directory say about it.
+/// A task, with everything that its author and its directory say about it.
 #[derive(Clone, Debug)]
 pub struct Material<'a> {
     pub task: &'a dyn Target,
     /// Harbor's digest of the directory.
     pub digest: TaskDigest,
     pub instruction: &'a str,
-    /// The draft's, or those of `clauses.toml` in the directory.
+    /// The clauses of the draft, or of `clauses.toml` in the directory.
     pub clauses: &'a Clauses,
-    /// The draft of a task of ours, if that is available.
+    /// The draft of a task of our own, if it is available.
     pub draft: Option<&'a Draft>,
 }
 
 impl<'a> Material<'a> {
-    /// A draft of ours, which `directory` publishes.
+    /// A draft of our own. `directory` publishes it.
     pub fn of_draft(draft: &'a Draft, hashed: &'a HashedTask<'a>, directory: &FileTree) -> Self {
         Self {
             task: hashed,
@@ -70,8 +73,8 @@ impl<'a> Material<'a> {
     }
 }
 
-/// Screens a task as it is judged: in the clean room, or as it declares. `findings` are those of its
-/// directory.
+/// Screens a task as it is judged: in the clean room, or as it declares. `findings` are the static
+/// findings in its directory.
 pub async fn screen(
     runner: &TrialRunner<'_>,
     suite: &AttackSuite,
@@ -101,11 +104,11 @@ pub async fn screen(
         meter: Meter::start(),
         instruction,
     };
-    // One allocation per task: the future of all its rows is tens of kilobytes.
+    // One allocation for each task, since the future of all its rows takes tens of kilobytes.
     Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
 }
 
-/// The row of the build. A reference that does not pass then comes with the hint of the task.
+/// Adds the row of the build. From then on, the task's hint is added to a failed reference.
 async fn build(runner: &TrialRunner<'_>, task: &dyn Target, table: &mut Table) -> Result<(), TrialError> {
     if let Err(log) = task.build(runner).await? {
         table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}"));

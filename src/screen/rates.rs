@@ -23,7 +23,7 @@ pub(super) fn rates(rows: &[Row]) -> Rates {
             RowKind::Clause => good(&mut rates.clauses, !passed),
             RowKind::Variant => good(&mut rates.accepted, passed),
             RowKind::Attack => good(&mut rates.repelled, !passed),
-            // Numbered rows are ordinary repetitions.
+            // Rows whose names are numbers are ordinary repetitions.
             RowKind::Reference if row.name.parse::<u32>().is_ok() => good(&mut rates.steady, passed),
             RowKind::Lint
             | RowKind::Build
@@ -42,14 +42,16 @@ pub(super) fn rates(rows: &[Row]) -> Rates {
     rates
 }
 
-/// Upper end of the Clopper-Pearson interval for `hits` of `trials` (Clopper & Pearson 1934), rounded to four digits.
+/// Upper end of the Clopper-Pearson interval for `hits` of `trials` (Clopper & Pearson 1934),
+/// rounded to four digits.
 fn upper(hits: u32, trials: u32) -> f64 {
     if hits >= trials {
         return 1.0;
     }
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let (mut low, mut high) = (0.0, 1.0);
-    // Each iteration halves an interval of length 1, and four digits are kept.
+    // Each iteration halves an interval of length 1. 40 of them are more than enough for four
+    // digits.
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
         if at_most(hits, trials, middle) > tail { low = middle } else { high = middle }

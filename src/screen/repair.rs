@@ -1,4 +1,4 @@
-//! For each kind of failure: its most likely location, and the request to an author.
+//! The most likely place of each kind of failure, and the request to its author.
 
 use crate::model::{Part, RowKind};
 

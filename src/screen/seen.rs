@@ -1,15 +1,16 @@
-//! What the trial of a failing row showed: how its solution ended, and the last lines that were
+//! Observations of a failed row's trial: how its solution ended, and the last lines that were
 //! printed.
 
 use crate::model::TrialSeen;
 use crate::verify::{Fingerprint, TrialLog};
 
-/// Lines of an output that are kept: a shell's message and the end of a traceback.
+/// Maximum lines of an output. They hold a shell's message, or the end of a traceback.
 const MAX_LINES: usize = 8;
-/// Characters of one line that are kept.
+/// Maximum characters of one line.
 const MAX_LINE: usize = 300;
 
-/// What `log` shows. `untouched` are the files of the untouched trial, if this is another one.
+/// The observations in `log`. `untouched` are the files of the untouched trial, unless `log` is
+/// that trial's own.
 pub(super) fn seen(log: &TrialLog, untouched: Option<&Fingerprint>) -> TrialSeen {
     TrialSeen {
         act: log.exit,

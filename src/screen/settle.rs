@@ -1,4 +1,5 @@
-//! Group testing: many items in one trial, and halves of the group if that trial does not tell them apart.
+//! Group testing: many items share a trial. If that trial does not tell them apart, halves of the
+//! group are tried.
 
 use std::future::Future;
 
@@ -9,13 +10,13 @@ use futures_util::future::LocalBoxFuture;
 pub(super) enum GroupVerdict {
     /// No item is at fault.
     Clear,
-    /// At least one item is at fault, or some are in combination.
+    /// At least one item is at fault, or some are only in combination.
     Guilty,
     /// Unknown: one item broke the trial, so the other items were not tested.
     Unknown,
 }
 
-/// Items that were tried together, and the trial that holds for each of them.
+/// Items that were tried together, with the trial that holds for each of them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled<T, R> {
     pub(super) items: Vec<T>,
@@ -23,8 +24,9 @@ pub(super) struct Settled<T, R> {
     pub(super) record: R,
 }
 
-/// Tries `items` in one trial, and halves of them while the trial of a group is not clear. Each item is returned exactly once, in the
-/// smallest group whose trial holds for it: items that fail only in combination are returned together.
+/// Tries `items` in one trial. While the trial of a group is not clear, its halves are tried. Each
+/// item is returned exactly once, in the smallest group whose trial holds for it. Items that fail
+/// only in combination are returned together.
 pub(super) fn settle<'a, T, R, E, F>(
     items: &'a [T],
     run: &'a impl Fn(&'a [T]) -> F,
@@ -49,7 +51,7 @@ where
         let mut halves = settle(left, run, judge).await?;
         halves.extend(settle(right, run, judge).await?);
         let found = halves.iter().any(|half| half.verdict == GroupVerdict::Guilty);
-        // They fail only in combination, so only the trial of all of them shows it.
+        // The items fail only in combination, so only the trial of all of them shows it.
         Ok(if whole.verdict == GroupVerdict::Guilty && !found { vec![whole] } else { halves })
     })
 }
@@ -107,13 +109,13 @@ mod tests {
     #[test]
     fn a_trial_without_verdict_is_no_evidence_about_other_items() {
         use GroupVerdict::{Clear, Guilty, Unknown};
-        // 2 breaks every trial that contains it; 4 would get a reward.
+        // 2 breaks every trial that contains it. 4 would get a reward.
         let judge = |group: &[u32]| match group {
             group if group.contains(&2) => Unknown,
             group => guilty(group.contains(&4)),
         };
         check(&[1, 2, 3, 4], judge, &[(&[1], Clear), (&[2], Unknown), (&[3], Clear), (&[4], Guilty)], 7);
-        // They break the trial only in combination.
+        // These items break the trial only in combination.
         check(
             &[1, 2],
             |group| if group.len() == 2 { Unknown } else { Clear },

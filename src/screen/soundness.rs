@@ -1,4 +1,4 @@
-//! Rows that show that a task's verdict depends on the work alone.
+//! Rows that show that a task's verdict depends on nothing but the work, e.g. not on the clock.
 
 use super::table::{Expect, Planned, Table, fails};
 use super::target::{Extent, Only, ScreeningTarget};
@@ -6,10 +6,12 @@ use crate::model::{FileTree, RelPath, Rigor, RowKind, followed_by};
 use crate::syntax::shell_word;
 use crate::verify::{Act, Condition, Fingerprint, TrialError, TrialRunner, clock_can_move};
 
-/// Reference trials of the row `flake`: enough to detect a verdict that flips one time in five with 99 % probability.
+/// Trials of the reference for the row `flake`. They find a verdict that flips one time in five
+/// with a probability of 99 %.
 pub(super) const FLAKE_REFERENCES: u32 = 20;
 
-/// The reference under ordinary and special conditions, and the second solution.
+/// Plans trials of the reference under ordinary and special conditions, and one of the second
+/// solution.
 pub(super) fn plan<'a>(
     target: &ScreeningTarget<'a>,
     extent: Extent,
@@ -64,7 +66,8 @@ pub(super) fn reference(solution: &FileTree, number: u32) -> Planned<'_> {
     }
 }
 
-/// Fails early if this host cannot make a requested row: a row that is passed over would read as if it held.
+/// An error if this host cannot make a requested row. A row that is merely left out would look as
+/// if it held.
 pub(super) fn require_tools(rigor: Rigor, only: &Only) -> Result<(), TrialError> {
     let wanted = conditions(rigor, only).into_iter().any(|condition| {
         condition == Condition::Clock && only.wants_row(RowKind::Reference, condition.name())
@@ -95,7 +98,8 @@ fn about(condition: Condition<'_>) -> &'static str {
     }
 }
 
-/// Whether the reference leaves its given inputs unchanged, but for those that have to change: with such a file restored it fails.
+/// Adds the row `inputs`: does the reference leave its given inputs unchanged? An input may change
+/// if the reference fails with the original restored.
 pub(super) async fn inputs(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -134,7 +138,7 @@ pub(super) async fn inputs(
     Ok(())
 }
 
-/// The reference with the given file `path` put back afterwards.
+/// The reference, after which the given file `path` is restored.
 fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Option<FileTree> {
     const RESTORED: &str = "restored";
     let given = target.task.tests().get(&format!("pristine{path}"))?;
@@ -145,7 +149,8 @@ fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Op
     Some(files)
 }
 
-/// The files that count as inputs: data of which the tests keep a pristine copy, and files that are named as inputs.
+/// The inputs: data files of which the tests have a pristine copy, and files that are named as
+/// inputs.
 fn given(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fingerprint) -> Vec<String> {
     let pristine = target.task.tests().iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
     let mut given: Vec<String> =
@@ -157,7 +162,7 @@ fn given(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fing
     given
 }
 
-/// Data files. Programs are excluded, since repairs change them legitimately.
+/// Whether a file holds data. Programs are no inputs, since a task may ask to repair them.
 fn is_data(path: &str) -> bool {
     const DATA: [&str; 9] = [".csv", ".tsv", ".json", ".jsonl", ".log", ".txt", ".xml", ".db", ".sqlite"];
     DATA.iter().any(|end| path.ends_with(end))

@@ -1,4 +1,4 @@
-//! The rows of a certificate, and the message of each row that fails.
+//! The rows of a certificate, and the message for each failed row.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use super::target::ScreeningTarget;
 pub(super) enum Expect {
     Pass,
     Fail,
-    /// Fail, unless the final state equals the reference's.
+    /// It must fail, unless its final state equals the reference's.
     FailUnlessEqual,
 }
 
-/// A trial to be made, and its row.
+/// A trial that is to be made, with its row.
 #[derive(Clone, Debug)]
 pub(super) struct Planned<'a> {
     pub(super) kind: RowKind,
@@ -29,7 +29,7 @@ pub(super) struct Planned<'a> {
     pub(super) condition: Condition<'a>,
     pub(super) repeat: u32,
     pub(super) expect: Expect,
-    /// The subject of its rejection message.
+    /// The first words of its rejection message.
     pub(super) about: String,
 }
 
@@ -51,13 +51,13 @@ pub(super) struct Table {
     pub(super) checks: Vec<Check>,
     pub(super) reasons: Vec<RejectReason>,
     pub(super) timings: Vec<RowTiming>,
-    /// What may keep correct work from passing.
+    /// Why correct work may not pass here. Empty if no reason is known.
     pub(super) hint: String,
-    /// The files of the untouched trial, once it was made.
+    /// The files after the untouched trial, once it was made.
     pub(super) untouched: Option<Fingerprint>,
-    /// Trials that were not made for lack of time.
+    /// Number of trials that were left out for lack of time.
     pub(super) left_out: usize,
-    /// The checks that failed in a trial that was to fail.
+    /// The checks that failed in a trial that should fail.
     pub(super) noticed: BTreeMap<(RowKind, String), Vec<CheckId>>,
     /// A condition that this host could not make.
     pub(super) unmet: Option<Unmet>,
@@ -81,7 +81,7 @@ impl Table {
         !self.reasons.is_empty()
     }
 
-    /// Adds a row without a trial.
+    /// Adds a row that has no trial.
     pub(super) fn row(&mut self, kind: RowKind, name: &str, ok: bool, note: &str) {
         self.push(plain(kind, name, ok, note));
     }
@@ -101,18 +101,18 @@ impl Table {
         self.rows.push(plain(RowKind::Lint, rule, ok, note));
     }
 
-    /// Adds a row that rejects for what other rows show together.
+    /// Adds a row that rejects because of several other rows, e.g. the kill rate.
     pub(super) fn verdict(&mut self, kind: RowKind, name: &str, note: &str) {
         self.push(Row { counts: false, ..plain(kind, name, false, note) });
     }
 
-    /// Adds a row without a result, with the reason.
+    /// Adds a row without a result. `why` is the reason.
     pub(super) fn skipped(&mut self, kind: RowKind, name: &str, why: &str) {
         self.push(Row { counts: false, ..plain(kind, name, true, why) });
     }
 
-    /// Adds the row of a trial that cannot be made in the task's image. It rejects: a certificate must not omit a trial, and a row that did not run is no
-    /// `ok`.
+    /// Adds the row of a trial that cannot be made in the task's image. It rejects the task, since
+    /// a certificate must not omit a trial.
     pub(super) fn could_not_run(&mut self, planned: &Planned<'_>, unmet: Unmet) {
         let message = format!("{} could not run: {}", planned.about, unmet.why);
         self.unmet.get_or_insert(unmet);
@@ -149,8 +149,8 @@ impl Table {
         self.push(row);
     }
 
-    /// Says so if no wrong answer was tried: the certificate shows that right work passes, and not
-    /// that wrong work fails.
+    /// Adds a note if no wrong answer was tried. The certificate then shows that right work passes,
+    /// but not that wrong work fails.
     pub(super) fn unprobed(&mut self) {
         let is_probe = |row: &Row| {
             let kind = matches!(row.kind, RowKind::WrongSolution | RowKind::Clause | RowKind::Mutant);
@@ -163,7 +163,7 @@ impl Table {
         }
     }
 
-    /// The untouched trial; it classifies the checks.
+    /// Adds the untouched trial. Its verdict puts the checks into classes.
     pub(super) fn untouched(&mut self, verdict: &Verdict, log: &TrialLog, weights: &BTreeMap<CheckId, f64>) {
         let classed = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
         let checks = verdict.checks.iter();
@@ -182,8 +182,8 @@ impl Table {
             }
         };
         let ok = note.is_empty();
-        // Trainers that take the number as it is pay for doing nothing. It is the task's choice,
-        // e.g. partial credit, and no rejection.
+        // A task may pay for doing nothing, e.g. partial credit. That rejects no task, but trainers
+        // that take the number should know.
         let paid = log.reward.filter(|reward| ok && *reward > 0.0);
         let note = paid.map_or(note, |reward| format!("doing nothing has a reward of {reward}"));
         self.push_timed(trial_row(RowKind::Untouched, "1", verdict, ok, &note), log);
@@ -222,13 +222,15 @@ impl Table {
                 (false, format!("no verdict on {}: {}", planned.about, verdict.cause))
             }
         };
-        // A violation of nothing says nothing of the checks.
+        // A violation that left the reference's state violates nothing, so it does not test the
+        // checks.
         let counts = !(planned.expect == Expect::Fail && verdict.passed() && equal);
         let row = self.trial_row(planned.kind, &planned.name, verdict, ok, &note);
         self.push_timed(Row { counts, ..row }, log);
     }
 
-    /// The row of a trial. Where its tests ended at the first failure, that check stands in place of the number of passed checks.
+    /// The row of a trial. If the tests ended at the first failed check, the row names that check
+    /// in place of a number of passed checks.
     pub(super) fn trial_row(
         &self,
         kind: RowKind,
@@ -333,7 +335,7 @@ mod tests {
         let mut table = Table::default();
         let unmet = Unmet { condition: "clock", why: "cannot be preloaded".to_owned() };
         table.could_not_run(&planned, unmet.clone());
-        // So that nobody stores what another host would not say.
+        // A certificate that depends on the host must not be stored.
         assert_eq!(table.unmet, Some(unmet));
         let [row] = table.rows.as_slice() else { panic!("{:?}", table.rows) };
         assert_eq!((row.ok, row.counts), (false, false));

@@ -1,4 +1,4 @@
-//! The target of a screening: a task, the attacks on it, and the extent.
+//! The target of a screening: a task, the attacks on it, and the screening's extent.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::verify::{
     Act, Condition, RowName, Target, TrialError, TrialLog, TrialRecord, TrialRunner, TrialStep,
 };
 
-/// One task, with the material of its author and of the templates.
+/// One task, with material from its author and from the templates.
 #[derive(Debug)]
 pub(super) struct ScreeningTarget<'a> {
     pub task: &'a dyn Target,
@@ -21,18 +21,18 @@ pub(super) struct ScreeningTarget<'a> {
     pub second: Option<&'a FileTree>,
     pub wrong: &'a [WrongSolution],
     pub clauses: &'a Clauses,
-    /// Other forms of a correct state, which must be accepted.
+    /// Other forms of a correct state. The checks must accept them.
     pub variants: Vec<Variant>,
     pub attacks: &'a [Exploit],
     pub watches: &'a [Watch],
-    /// Findings of the static rules, including attack patterns.
+    /// Static findings. Attack patterns are among them.
     pub findings: &'a [Finding],
     pub meter: Meter,
     pub instruction: &'a str,
 }
 
 impl ScreeningTarget<'_> {
-    /// Runs one trial for a row in fresh containers, or reads its record.
+    /// Runs a row's trial in fresh containers, or reads its record.
     pub(super) async fn trial(
         &self,
         runner: &TrialRunner<'_>,
@@ -43,16 +43,16 @@ impl ScreeningTarget<'_> {
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
         let row = RowName { task: self.task.name(), kind, name };
         let runner = TrialRunner { watcher: runner.watcher.of(row), ..*runner };
-        // Boxed: the future of a trial is large, and many wait at once.
+        // The future of a trial is large, and many wait at once. So it is boxed.
         let ended = Box::pin(runner.trial(self.task, act, condition, repeat)).await?;
         self.meter.add(kind, &ended.1);
         Ok(ended)
     }
 
-    /// Why a condition does not apply to this task, if so.
+    /// Why a condition does not apply to this task. `None` if it applies.
     pub(super) fn inapplicable(&self, condition: Condition<'_>) -> Option<&'static str> {
         match condition {
-            // The ordinary trial already has this condition.
+            // An ordinary trial in the clean room is offline already.
             Condition::Offline if self.task.judging() == Judging::CleanRoom => {
                 Some("every trial of this task is offline")
             }
@@ -69,7 +69,7 @@ impl ScreeningTarget<'_> {
         }
     }
 
-    /// Says how many trials are to come.
+    /// Tells the watcher how many trials will come.
     pub(super) fn expect(&self, runner: &TrialRunner<'_>, more: usize) {
         let row = RowName { task: self.task.name(), kind: RowKind::Build, name: "" };
         let trials = self.meter.cost().total().trials as usize + more;
@@ -80,33 +80,33 @@ impl ScreeningTarget<'_> {
 /// An attack that is executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Exploit {
-    /// Row of the attack table (`D-02`).
+    /// Row of the attack table, e.g. `D-02`.
     pub id: String,
-    /// Unique; begins with the id.
+    /// A unique name that begins with the id.
     pub name: String,
     pub script: String,
-    /// Where it would disturb other attacks in the same trial.
+    /// When the attack needs a trial of its own.
     pub alone: Alone,
-    /// What it plants, and where.
+    /// What the attack plants, and where.
     pub plants: String,
-    /// Which property of the clean room stops it.
+    /// The property of the clean room that stops the attack.
     pub stopped_by: String,
 }
 
-/// An attack without a trial: its patterns are searched for instead.
+/// An attack without a trial. Its patterns are searched for instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Watch {
-    /// The rule that finds it, if it is visible in a task's files.
+    /// The name of the lint rule that finds it in a task's files, if there is one.
     pub name: String,
     pub place: WatchPlace,
 }
 
-/// Where an attack's patterns are searched for.
+/// The place where an attack's patterns are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum WatchPlace {
-    /// In the files of a task, which may invite the attack.
+    /// The files of a task, which may invite the attack.
     Task,
-    /// In the commands of a solver.
+    /// The commands of a solver.
     Trajectory,
 }
 
@@ -114,16 +114,17 @@ pub enum WatchPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub rigor: Rigor,
-    /// Ordinary repetitions of the reference.
+    /// Ordinary repetitions of the reference's trial.
     pub references: u32,
-    /// Maximum number of prefixes of the reference.
+    /// Maximum number of cut references.
     pub cuts: usize,
     pub ablations: usize,
     /// Maximum number of violations of clauses.
     pub violations: usize,
-    /// Number of mutants that are to count for the kill rate.
+    /// Number of mutants that should count for the kill rate.
     pub mutants: usize,
-    /// No further mutant is started after this time. `None`: all are run, so that the same task has the same rows on every machine.
+    /// No more mutants start after this time. `None`: all of them run, so that a task has the same
+    /// rows on every machine.
     pub budget: Option<Duration>,
     pub ends: Ends,
 }
@@ -131,14 +132,16 @@ pub struct Extent {
 /// When a screening ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// With all rows, which a certificate has.
+    /// After all rows. A certificate has all of them.
     Complete,
-    /// With the first group of rows that rejects the task: an author mends it, and then all of its rows are made anew.
+    /// After the first group of rows that rejects the task. An author mends it, and then all rows
+    /// are made again.
     Rejected,
 }
 
 impl Extent {
-    /// The extent of a level. At the two lower levels, each trial is one that is likely to find something new.
+    /// The extent of a level. The two lower levels only have trials that are likely to find
+    /// something.
     pub fn of(rigor: Rigor) -> Self {
         match rigor {
             Rigor::Quick => Self {

@@ -1,15 +1,17 @@
-//! States of a reference that differ from run to run, as those with times in them do: commits, archives, logs.
+//! Final states of a reference that differ from run to run, e.g. commits, archives and logs with
+//! times in them.
 
 use std::collections::BTreeSet;
 
 use crate::verify::Fingerprint;
 
-/// What two runs of one reference leave differently.
+/// The differences between two runs of one reference.
 #[derive(Debug, Default)]
 pub(super) struct Unsteady {
-    /// Files with different contents, and those that only one run left.
+    /// Files with different contents, and files that only one run left.
     files: BTreeSet<String>,
-    /// Folders in which each run leaves files of other names, such as the objects of a repository.
+    /// Folders in which each run leaves files with other names, e.g. the objects of a git
+    /// repository.
     folders: BTreeSet<String>,
 }
 
@@ -32,9 +34,11 @@ impl Unsteady {
         Self { files: changed.chain(of_one).chain(of_other).collect(), folders }
     }
 
-    /// Whether `found` may be what the reference leaves: it differs from `reference` in nothing else than two runs of the reference do.
+    /// Whether `found` may be a state of the reference: it differs from `reference` only where two
+    /// runs of the reference differ.
     ///
-    /// False if these are equal, since states are compared as wholes then, with modes, owners and links.
+    /// False if two runs left equal states. Such states are compared as wholes, with modes, owners
+    /// and links.
     pub(super) fn explains(&self, found: &Fingerprint, reference: &Fingerprint) -> bool {
         let is_known = |path: &String| self.files.contains(path);
         let is_new = |path: &String| self.folders.iter().any(|folder| path.starts_with(folder.as_str()));
@@ -47,7 +51,7 @@ impl Unsteady {
     }
 }
 
-/// The longest folder, with a slash at its end, that both files lie in.
+/// The longest folder that both files lie in. It ends with a slash.
 fn shared_folder<'a>(one: &'a str, other: &str) -> &'a str {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     let end = one.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
@@ -106,7 +110,7 @@ mod tests {
         check(&two, &[("/app/.git/objects/aa/a", None)], false);
         check(&two, &[("/app/.git/refs/tags/v", None)], true);
         check(&two, &[("/app/.git/refs/heads/x", Some("12"))], false);
-        // States that are always the same are compared as wholes.
+        // States that are always equal are compared as wholes.
         check(&one, &[], false);
         check(&fingerprint(&[]), &[("/app/b.txt", Some("2"))], false);
     }
