@@ -1,9 +1,9 @@
-//! Looks up users of a container in its own `/etc/passwd` and `/etc/group`.
+//! Finds users of a container in its own `/etc/passwd` and `/etc/group`.
 
 use crate::guest::frame::Account;
 
-/// The user named by `wanted`, in the syntax of `docker exec --user`: a name or a number, optionally with a group after a colon. A number
-/// needs no entry.
+/// The user named by `wanted`, as for `docker exec --user`: a name or a number, and perhaps a colon
+/// and a group. A number needs no entry in `passwd`.
 pub(super) fn find(wanted: &str, passwd: &str, group: &str) -> Option<Account> {
     let (user, of_group) = match wanted.split_once(':') {
         Some((user, group)) => (user, Some(group)),
@@ -22,7 +22,7 @@ pub(super) fn find(wanted: &str, passwd: &str, group: &str) -> Option<Account> {
     Some(account)
 }
 
-/// `name:password:uid:gid:comment:home:shell`.
+/// Reads a line `name:password:uid:gid:comment:home:shell`.
 fn entry(line: &str) -> Option<Account> {
     let fields: Vec<&str> = line.split(':').collect();
     let [name, _, uid, gid, _, home, ..] = fields.as_slice() else { return None };
@@ -43,7 +43,7 @@ fn gid(wanted: &str, group: &str) -> Option<u32> {
     named.or_else(|| wanted.parse().ok())
 }
 
-/// The groups that name the user as a member: `name:password:gid:member,member`.
+/// The groups that have the user as a member. Their lines are `name:password:gid:member,member`.
 fn memberships(account: &Account, group: &str) -> Vec<u32> {
     let member = |line: &str| {
         let fields: Vec<&str> = line.split(':').collect();

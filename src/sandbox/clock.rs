@@ -1,5 +1,5 @@
-//! The clock of a sandbox: time in which its programs could run, as far as that depends on the
-//! engine and on termsmith.
+//! The clock of a sandbox. It counts the time in which programs of the sandbox could run. It stands
+//! still while the engine pauses the container, and while termsmith is stopped.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,32 +8,33 @@ use tokio::sync::watch;
 
 use crate::clock::running;
 
-/// A pause that lasts longer is no longer waited for: the sandbox then counts as lost, with
+/// Maximum length of a pause. After a longer one the sandbox counts as lost, with
 /// [`super::Evidence::Paused`].
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// Shortest wait after one that a pause has made too short.
+/// Minimum length of a repeated wait. A wait is repeated if a pause made it too short.
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
-/// Pauses in total that disturb no program, e.g. those of quick commits.
+/// Pauses of this total length disturb no program, e.g. those of quick commits.
 const HARMLESS: Duration = Duration::from_secs(1);
 
-/// The pauses of a container, as its engine reports them. No process of a container can pause it.
+/// The pauses of a container, as its engine reports them. No process in a container can pause it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pauses {
-    /// Total length of those that have ended.
+    /// Total length of the pauses that have ended.
     ended: Duration,
-    /// When the present one began.
+    /// Start of the present pause.
     since: Option<Duration>,
 }
 
 impl Pauses {
-    /// A pause begins at `now` of [`running::elapsed`]. `false` if one was known.
+    /// A pause begins at `now` of [`running::elapsed`]. Returns false if the container was already
+    /// paused.
     pub fn begin(&mut self, now: Duration) -> bool {
         let is_new = self.since.is_none();
         self.since.get_or_insert(now);
         is_new
     }
 
-    /// The pause ends. `false` if none was known.
+    /// The pause ends. Returns false if there was none.
     pub fn end(&mut self, now: Duration) -> bool {
         let Some(since) = self.since.take() else { return false };
         self.ended += now.saturating_sub(since);
@@ -45,14 +46,13 @@ impl Pauses {
         self.since.is_some()
     }
 
-    /// Total length up to `now`.
+    /// Total length of pauses up to `now`.
     fn total(&self, now: Duration) -> Duration {
         self.ended + self.since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
 }
 
-/// Time that passes for the programs of a sandbox. It stands still while the engine pauses the
-/// container, and while termsmith is stopped.
+/// Time that passes for the programs of a sandbox.
 pub trait SandboxTime: std::fmt::Debug + Send + Sync {
     fn elapsed(&self) -> Duration;
 }
@@ -60,7 +60,7 @@ pub trait SandboxTime: std::fmt::Debug + Send + Sync {
 /// The clock of one sandbox.
 #[derive(Clone, Debug)]
 pub struct SandboxClock {
-    /// `None` for engines that do not pause.
+    /// `None` for an engine that never pauses.
     pauses: Option<watch::Receiver<Pauses>>,
 }
 
@@ -75,24 +75,24 @@ impl SandboxClock {
         Self { pauses }
     }
 
-    /// Total time in which the container was paused, or termsmith stopped.
+    /// Total time of pauses and of stops of termsmith.
     pub fn disturbed(&self) -> Duration {
         let now = running::elapsed();
         self.paused(now) + running::stopped()
     }
 
-    /// Whether programs were disturbed since [`Self::disturbed`] was `before`.
+    /// Whether programs were disturbed since [`Self::disturbed`] returned `before`.
     pub fn is_disturbed_since(&self, before: Duration) -> bool {
         self.disturbed().saturating_sub(before) > HARMLESS
     }
 
-    /// Waits for `time`, without pauses.
+    /// Waits for `time`. Pauses do not count.
     pub async fn sleep(&self, time: Duration) {
         self.wait(time, Duration::MAX).await;
     }
 
-    /// The result of `answer`, or `None` if it takes longer than `time`. Pauses are left out, up to
-    /// [`LONGEST_PAUSE`].
+    /// The result of `answer`. `None` if it takes longer than `time`. Pauses of up to
+    /// [`LONGEST_PAUSE`] do not count.
     pub(crate) async fn timeout<T>(&self, time: Duration, answer: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

@@ -14,13 +14,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::clock::Pauses;
 use crate::guest::frame::{FrameBuffer, Id, Message as _, ToGuest, ToHost, VERSION};
 
-/// A guest sends its hello within milliseconds; on a host without free memory or CPU it takes longer.
+/// Maximum wait for the guest's hello. It takes milliseconds, but longer on a host without free
+/// memory or processors.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
-/// Frames that may wait for the writer, so that a large upload is not buffered twice.
+/// Frames that may wait for the writer. A small number, so that a large upload is not buffered
+/// twice.
 const WRITE_QUEUE: usize = 16;
-/// Answers that may wait for their operation. A full queue blocks the whole connection, so nothing is ever dropped.
+/// Answers that may wait for their operation. A full queue blocks the whole connection, so no
+/// answer is ever dropped.
 const REPLY_QUEUE: usize = 64;
-/// Kept bytes of the guest's standard error, which is written only when the guest fails.
+/// Maximum bytes of the guest's standard error. A guest writes there only if it fails.
 const MAX_COMPLAINT: usize = 4096;
 
 /// The guest's standard streams, as an engine provides them.
@@ -29,12 +32,12 @@ pub struct Streams {
     pub output: Pin<Box<dyn Stream<Item = Result<Piece, String>> + Send>>,
 }
 
-/// Bytes from the guest.
+/// Bytes that the guest wrote.
 #[derive(Debug)]
 pub enum Piece {
-    /// Its standard output: frames.
+    /// Frames, from the guest's standard output.
     Out(Vec<u8>),
-    /// Its standard error: diagnostics.
+    /// Diagnostics, from the guest's standard error.
     Err(Vec<u8>),
 }
 
@@ -44,13 +47,14 @@ impl std::fmt::Debug for Streams {
     }
 }
 
-/// A connection to one guest. The tasks behind it end with the stream, or when this value is dropped.
+/// A connection to one guest. Its two tasks end with the stream, or when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     frames: mpsc::Sender<Vec<u8>>,
     operations: Arc<Mutex<Operations>>,
     next_id: AtomicU32,
-    /// Ends the two tasks, and with them the stream, at [`Connection::close`] or when the last user of the connection is dropped.
+    /// Ends the two tasks and the stream at [`Connection::close`], or when the connection's last
+    /// user is dropped.
     streams: DropGuard,
 }
 
@@ -61,24 +65,24 @@ enum Operations {
     Closed(Closed),
 }
 
-/// The connection is closed. Only the engine can tell why.
+/// The connection is closed. Only the engine knows why.
 #[derive(Clone, Debug)]
 pub struct Closed {
     pub symptom: Symptom,
-    /// Diagnostics: the error of the stream and the guest's standard error.
+    /// Diagnostics: the stream's error and the guest's standard error.
     pub detail: String,
 }
 
-/// How this side of the stream observed the end of a sandbox.
+/// How the host observed the end of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symptom {
-    /// The stream ended, as it does when the guest ends, or it failed.
+    /// The stream ended or failed. It ends when the guest ends.
     StreamEnded,
-    /// Invalid frames, or an answer of the wrong kind.
+    /// The guest sent invalid frames, or an answer of the wrong kind.
     Protocol,
-    /// The stream is open, but the answer did not arrive in time.
+    /// The stream is open, but an answer did not arrive in time.
     Silent,
-    /// This side closed it.
+    /// The host closed the stream.
     ClosedByUs,
 }
 
@@ -89,7 +93,7 @@ impl Closed {
 }
 
 impl Connection {
-    /// Performs the handshake over new streams and sends the guest its working directory and `HOME`.
+    /// Performs the handshake over new streams. Sends the guest its work directory and `HOME`.
     pub(super) async fn open(streams: Streams, workdir: &str, home: &str) -> Result<Arc<Self>, Closed> {
         let Streams { input, output } = streams;
         let (frames, to_write) = mpsc::channel(WRITE_QUEUE);
@@ -118,7 +122,7 @@ impl Connection {
         match tokio::time::timeout(HELLO_TIMEOUT, boot.next()).await.map_err(silent)?? {
             ToHost::Done { .. } => {}
             ToHost::Failed { message, .. } => {
-                // The guest runs; its own hello is the only evidence.
+                // The guest runs. Its own hello is the only evidence.
                 return Err(Closed::new(Symptom::Silent, String::from_utf8_lossy(&message)));
             }
             other => {
@@ -131,8 +135,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Tells the guest of the container's pauses, as long as this connection lasts: its time limits
-    /// stand still meanwhile.
+    /// Tells the guest of the container's pauses as long as this connection lasts. Its time limits
+    /// stand still during a pause.
     pub(super) fn tell_pauses(&self, pauses: watch::Receiver<Pauses>) {
         let stop = self.streams.token().clone();
         tokio::spawn(stop.run_until_cancelled_owned(tell_pauses(pauses, self.frames.clone())));
@@ -159,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// The observed end of the stream, if it has ended.
+    /// How the stream ended, if it has ended.
     pub(super) fn end(&self) -> Option<Closed> {
         match &*lock(&self.operations) {
             Operations::Open(_) => None,
@@ -167,23 +171,24 @@ impl Connection {
         }
     }
 
-    /// Ends the stream now, even if operations still hold the connection.
+    /// Ends the stream now, even if operations still use the connection.
     pub(super) fn close(&self) {
         close(&self.operations, Closed::new(Symptom::ClosedByUs, "the sandbox was stopped"));
         self.streams.token().cancel();
     }
 }
 
-/// Operation id of the handshake; the guest expects it.
+/// Operation id of the handshake. The guest expects this number.
 const BOOT: Id = 0;
 
-/// One request and its answers. Dropping it before the last answer cancels the operation in the guest.
+/// One request and its answers. Dropping it before the last answer cancels the operation in the
+/// guest.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) id: Id,
     connection: Arc<Connection>,
     replies: mpsc::Receiver<ToHost>,
-    /// The last answer has arrived: there is nothing to cancel.
+    /// The last answer has arrived, so there is nothing to cancel.
     pub(super) finished: bool,
 }
 
@@ -225,14 +230,15 @@ impl Drop for Operation {
     }
 }
 
-/// Sends frames; cheap to clone.
+/// Sends frames. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     connection: Arc<Connection>,
 }
 
 impl Sender {
-    /// Sends a frame. Frames are queued whole or not at all, so dropping the future cannot corrupt the stream.
+    /// Sends a frame. Frames are queued whole or not at all, so a dropped future cannot corrupt the
+    /// stream.
     pub(super) async fn send(&self, message: &ToGuest) -> Result<(), Closed> {
         let mut frame = Vec::new();
         message.encode(&mut frame);
@@ -242,7 +248,7 @@ impl Sender {
 
 async fn write_frames(mut input: Pin<Box<dyn AsyncWrite + Send>>, mut frames: mpsc::Receiver<Vec<u8>>) {
     while let Some(frame) = frames.recv().await {
-        // A failed write is not reported here: the reader observes the end of the same stream.
+        // The reader sees the end of the same stream, and reports it.
         if input.write_all(&frame).await.is_err() || input.flush().await.is_err() {
             return;
         }
@@ -250,7 +256,7 @@ async fn write_frames(mut input: Pin<Box<dyn AsyncWrite + Send>>, mut frames: mp
 }
 
 async fn tell_pauses(mut pauses: watch::Receiver<Pauses>, frames: mpsc::Sender<Vec<u8>>) {
-    // In the machine's time: the guest's clock runs on while termsmith is stopped.
+    // This is the machine's time, because the guest's clock runs on while termsmith is stopped.
     let mut since: Option<Instant> = None;
     while pauses.changed().await.is_ok() {
         let is_paused = pauses.borrow_and_update().is_paused();
@@ -264,7 +270,7 @@ async fn tell_pauses(mut pauses: watch::Receiver<Pauses>, frames: mpsc::Sender<V
                 let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
                 ToGuest::Resumed { micros }
             }
-            // A pause that ended before it was told is too short to matter.
+            // The pause ended before the guest was told of it. It was too short to matter.
             (true, Some(_)) | (false, None) => continue,
         };
         let mut frame = Vec::new();
@@ -302,7 +308,7 @@ async fn read_frames(
     close(&operations, Closed { symptom, detail: why });
 }
 
-/// Dropping the senders wakes all waiting operations. The first reason is kept.
+/// Closes the connection, which wakes all waiting operations. Only the first reason counts.
 fn close(operations: &Mutex<Operations>, why: Closed) {
     let mut operations = lock(operations);
     if matches!(*operations, Operations::Open(_)) {
@@ -310,7 +316,7 @@ fn close(operations: &Mutex<Operations>, why: Closed) {
     }
 }
 
-/// Passes every complete frame to its operation.
+/// Passes each complete frame to its operation.
 async fn deliver(
     frames: &mut FrameBuffer,
     operations: &Mutex<Operations>,
@@ -320,7 +326,7 @@ async fn deliver(
             Operations::Open(open) => open.get(&message.id()).cloned(),
             Operations::Closed(_) => None,
         };
-        // The operation was dropped in the meantime.
+        // Otherwise the operation was dropped meanwhile.
         if let Some(waiting) = waiting {
             let _ = waiting.send(message).await;
         }

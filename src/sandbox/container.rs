@@ -1,4 +1,4 @@
-//! One running or stopped container, removed with its last user.
+//! One running or stopped container. It is removed with its last user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// One container, as its engine handles it. Methods with a default are capabilities that an engine may lack.
+/// One container, as its engine handles it. Methods with a default are capabilities that an engine
+/// may lack.
 pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
     /// Name of the engine, for errors.
     fn engine(&self) -> &'static str;
@@ -44,41 +45,45 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Kills every process in it immediately. A container that has ended already is not an error.
+    /// Kills every process in the container at once. A container that has ended is no error.
     fn kill(&self) -> BoxFuture<'_, Result<(), EngineError>>;
 
     /// Collects evidence about the end of a sandbox that the host observed as `closed`.
     fn why_lost(&self, closed: Closed) -> BoxFuture<'_, SandboxError>;
 
-    /// A write failed with ENOSPC: whether the container's own limit or the host's disk explains it.
+    /// A write failed with ENOSPC. Returns the container's own limit or the host's disk, if one of
+    /// them explains it.
     fn why_full(&self) -> BoxFuture<'_, Option<Loss>> {
         Box::pin(async { None })
     }
 
-    /// Evidence that the disk of the host was full while it ran, so that its programs could not write.
+    /// Evidence that the host's disk was full while the container ran, so that its programs could
+    /// not write.
     fn host_disk_full(&self) -> BoxFuture<'_, Option<Loss>> {
         Box::pin(async { None })
     }
 
-    /// Threads in it that run or could run now, if that is known.
+    /// The container's threads that run or could run now. `None` if that is not known.
     fn runnable_threads(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async { None })
     }
 
-    /// Its pauses by the engine, and those to come; `None` if the engine does not report any.
+    /// The container's pauses, now and later. `None` if the engine does not report pauses.
     fn pauses(&self) -> Option<watch::Receiver<Pauses>> {
         None
     }
 
-    /// How often the kernel killed a process of it for want of memory, as far as that is known.
+    /// How often the kernel killed one of its processes for lack of memory, as far as that is
+    /// known.
     fn out_of_memory_kills(&self) -> usize {
         0
     }
 
-    /// One folder (or file) of the stopped container with everything below it, as tar bytes.
+    /// One folder or file of the stopped container, with everything below it, as tar bytes.
     fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>>;
 
-    /// Unpacks an archive of any size into the folder `preload.dest`, also while its processes run.
+    /// Unpacks an archive of any size into the folder `preload.dest`. Processes of the container
+    /// may run meanwhile.
     fn upload<'a>(&'a self, _preload: &'a Preload) -> BoxFuture<'a, Result<(), EngineError>> {
         unsupported(self.engine(), "upload an archive")
     }
@@ -88,12 +93,12 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
         unsupported(self.engine(), "list changes")
     }
 
-    /// Commits the present files as an image.
+    /// Commits the container's files as an image.
     fn commit(&self, _pause: Pause) -> BoxFuture<'_, Result<Image, EngineError>> {
         unsupported(self.engine(), "commit a container")
     }
 
-    /// Starts it again. `container` is the owner of this value.
+    /// Starts the container again. `container` is the owner of this value.
     fn restart<'a>(
         &'a self,
         _container: Container,
@@ -107,11 +112,12 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
         unsupported(self.engine(), "inspect a container")
     }
 
-    /// Kills and removes it in the background, then drops `image`.
+    /// Kills and removes the container in the background. Then drops `image`.
     fn remove_later(&self, image: Image);
 }
 
-/// Whether a container is paused while its state is committed. A running one must be, so that no file is half written.
+/// Whether a container is paused while its state is committed. A running one must be paused, so
+/// that no file is half written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     NotNeeded,
@@ -125,17 +131,17 @@ fn unsupported<'a, T: Send + 'a>(
     Box::pin(async move { Err(EngineError::Unsupported { engine, action }) })
 }
 
-/// A container that must be removed. Dropping it schedules the removal.
+/// A container that must be removed. Dropping this value schedules the removal.
 #[derive(Debug)]
 pub struct Container {
     pub(super) id: ContainerId,
     pub(super) handle: Arc<dyn ContainerApi>,
-    /// The image that it was created from; a snapshot must outlive it.
+    /// The container's image. A snapshot must outlive its container.
     image: Image,
 }
 
 impl Container {
-    /// A container of `image` that `handle` removes when this is dropped.
+    /// A container of `image`. `handle` removes it when this value is dropped.
     pub fn new(id: ContainerId, handle: impl ContainerApi, image: Image) -> Self {
         Self { id, handle: Arc::new(handle), image }
     }

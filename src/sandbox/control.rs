@@ -1,4 +1,4 @@
-//! Who acts in a sandbox: the user of its shells, and the end of its processes.
+//! Sets the user of a sandbox's shells, and ends its processes.
 
 use std::time::Duration;
 
@@ -9,35 +9,37 @@ use super::request::{MAX_PATH, fits};
 use super::sandbox::FILE_TIMEOUT;
 use super::{GetError, Sandbox, SandboxError};
 
-/// The guest kills in one step; it is late only where it gets hardly any processor time.
+/// Time-out of a kill. The guest kills in one step, and takes long only if it gets hardly any
+/// processor time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of the files that list users and groups.
 const MAX_ACCOUNTS: u64 = 1 << 20;
-/// More groups than any user has; the kernel's own limit is 65,536.
+/// Maximum number of groups of a user. The kernel's own limit is 65,536.
 const MAX_GROUPS: usize = 4096;
 
 impl Sandbox {
-    /// Sets the user (a name or a number, optionally with a group after a colon) of all shells and terminals started from here
-    /// on. Other programs, and files, stay root's. `false` if the container has no such user.
+    /// Sets the user of all shells and terminals that start from now on. `user` is a name or a
+    /// number, and perhaps a colon and a group. Other programs, and files, stay root's. Returns
+    /// false if the container has no such user.
     pub async fn act_as(&self, user: &str) -> Result<bool, SandboxError> {
         let passwd = self.known("/etc/passwd").await?;
         let Some(account) = account::find(user, &passwd, &self.known("/etc/group").await?) else {
             return Ok(false);
         };
-        // The files belong to the image and are untrusted.
+        // These files belong to the image, so they are untrusted.
         fits("the user's name", account.name.len(), MAX_PATH)?;
         fits("the user's home folder", account.home.len(), MAX_PATH)?;
         fits("the list of the user's groups", account.groups.len(), MAX_GROUPS)?;
         self.done(|id| ToGuest::Account { id, account }, FILE_TIMEOUT).await.map(|()| true)
     }
 
-    /// Kills every process in it but the guest, also those in sessions of their own. The files stay, nothing runs until the next request, and
-    /// the next command begins in a new shell.
+    /// Kills every process in the sandbox but the guest, also those in sessions of their own. The
+    /// files stay. Nothing runs until the next request, and the next command starts a new shell.
     pub async fn end_processes(&self) -> Result<(), SandboxError> {
         self.done(|id| ToGuest::KillAll { id }, KILL_TIMEOUT).await
     }
 
-    /// Sends a request whose only answer is that it is done.
+    /// Sends a request with only one answer: that it is done.
     async fn done(
         &self,
         request: impl FnOnce(u32) -> ToGuest,
@@ -51,7 +53,7 @@ impl Sandbox {
         }
     }
 
-    /// A small text file of the container, or an empty text if it does not exist.
+    /// A small text file of the container. Empty if it does not exist.
     async fn known(&self, path: &str) -> Result<String, SandboxError> {
         match self.get(path, MAX_ACCOUNTS).await {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),

@@ -1,5 +1,5 @@
-//! What an engine says about itself and its host, for `termsmith doctor`. An engine that does not
-//! answer has a diagnosis too, so it is asked for by its row in the registry.
+//! An engine's state and its host's, for `termsmith doctor`. An engine that does not answer has a
+//! diagnosis too. So the registry's row makes the diagnosis, not the engine.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The host, as a diagnosis sees it. Tests replace its root by a folder.
+/// The host that is diagnosed. Tests replace its root by a folder.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Where the file system starts.
+    /// The root of the file system, e.g. `/`.
     pub root: PathBuf,
     /// The environment's variables that are valid UTF-8.
     pub env: BTreeMap<String, String>,
@@ -32,14 +32,14 @@ impl Host {
         }
     }
 
-    /// An absolute path below the root.
+    /// `absolute`, as a path below the root.
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }
 
-    /// A program's path, searched in `PATH` and then in the system's folders, which a user's `PATH`
-    /// may leave out.
+    /// A program's path. It is searched in `PATH`, and then in the system's folders, which a user's
+    /// `PATH` may lack.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         let path = self.env.get("PATH").map(String::as_str).unwrap_or_default();
         let folders = path.split(':').filter(|folder| folder.starts_with('/'));
@@ -54,13 +54,13 @@ impl Host {
 /// The state of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
-    /// Its requirements by name, e.g. `engine`, in the order of the report.
+    /// The engine's requirements by name, e.g. `engine`, in the order of the report.
     pub rows: Vec<(&'static str, Finding)>,
-    /// What limits its containers. Empty if it does not answer.
+    /// The limits of its containers. Empty if the engine does not answer.
     pub limits: Vec<Limit>,
-    /// The folder of its images, if that is on this host.
+    /// The folder of its images, if it is on this host.
     pub image_folder: Option<PathBuf>,
-    /// Where it answers, if it does.
+    /// Its address, if it answers.
     pub address: Option<String>,
 }
 
@@ -69,11 +69,11 @@ pub struct Diagnosis {
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Ok,
-    /// It was missing, and was provided.
+    /// The requirement was missing, and was provided.
     Fixed,
-    /// A run works, but with restrictions.
+    /// Runs work, with restrictions.
     Warn,
-    /// A run cannot work, or a certificate of full rigor would lack rows.
+    /// Runs cannot work, or certificates of full rigor would lack rows.
     Missing,
 }
 
@@ -89,13 +89,13 @@ impl Status {
     }
 }
 
-/// What was found of a requirement.
+/// The state of one requirement, with details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub status: Status,
-    /// What was found. May end with indented lines of a log.
+    /// The details. They may end with indented lines of a log.
     pub detail: String,
-    /// What to do.
+    /// A hint for the user.
     pub hint: Option<String>,
     /// The part of the engine's script ([`super::EngineEntry::fix_script`]) that provides it.
     pub part: Option<&'static str>,
@@ -111,29 +111,29 @@ impl Finding {
         Self::new(Status::Ok, detail)
     }
 
-    /// It is met with restrictions.
+    /// The requirement is met with restrictions.
     pub fn warn(detail: impl Into<String>) -> Self {
         Self::new(Status::Warn, detail)
     }
 
-    /// It is not met.
+    /// The requirement is not met.
     pub fn missing(detail: impl Into<String>) -> Self {
         Self::new(Status::Missing, detail)
     }
 
-    /// It is unknown, since no engine answers.
+    /// The state is unknown, since no engine answers.
     pub fn needs_engine() -> Self {
         Self::missing("unknown until an engine answers").hint("see the row `engine`")
     }
 
-    /// The same, with what to do.
+    /// The same finding with a hint for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, and this part of the script provides it.
+    /// The same finding. This part of the script provides the requirement.
     #[must_use]
     pub fn provided_by(mut self, part: &'static str) -> Self {
         self.part = Some(part);
@@ -141,18 +141,18 @@ impl Finding {
     }
 }
 
-/// What enforces a limit.
+/// The thing that enforces a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Limits of processes, of mounts and of the network namespace.
+    /// The kernel, by limits of processes, mounts and the network namespace.
     Kernel,
     Cgroup,
     /// A quota of the file system.
     Quota,
     /// The system-call filter refuses the call.
     Seccomp,
-    /// termsmith looks every few seconds, and kills a container beyond the limit.
+    /// termsmith itself. It looks every few seconds, and kills a container beyond the limit.
     Watchdog,
     Nothing,
 }
@@ -177,9 +177,9 @@ pub struct Limit {
     pub name: String,
     /// In containers of termsmith's own tasks.
     pub own_tasks: By,
-    /// In containers of tasks made elsewhere, which run without our system-call filter.
+    /// In containers of other makers' tasks. They run without our system-call filter.
     pub other_tasks: By,
-    /// The limit, or what follows from having none.
+    /// The limit, or the consequence of having none.
     pub detail: String,
 }
 

@@ -12,38 +12,39 @@ use super::{
     LaunchSpec, LayerFile, Removed, Sandbox,
 };
 
-/// Starts containers. An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
-/// and provides the byte stream to it ([`Sandbox::connect`]).
+/// Starts containers. An engine knows nothing about commands, files or time-outs. It starts a
+/// container whose main process is the guest, and provides the byte stream to it
+/// ([`Sandbox::connect`]).
 ///
-/// A new engine is one module that implements this and [`super::ContainerApi`], and one row in
-/// [`super::ENGINES`]. Methods with a default are capabilities that an engine may lack.
+/// A new engine is one module that implements this trait and [`super::ContainerApi`], and one row
+/// in [`super::ENGINES`]. Methods with a default are capabilities that an engine may lack.
 pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
-    /// Its name, for observation records.
+    /// The engine's name, for records of observations.
     fn name(&self) -> &'static str;
 
     /// Whether sandboxes of this engine are isolated from the host.
     fn isolates(&self) -> bool;
 
-    /// What the processors of the sandboxes' host have to do now. `None` where that is not known, as with an engine on another host.
+    /// The present load of the host's processors. `None` if it is not known, e.g. on another host.
     fn host_load(&self) -> Option<HostLoad> {
         None
     }
 
-    /// The image for `spec`, built if it does not exist. Concurrent requests of tasks and processes
-    /// build it once.
+    /// The image for `spec`. It is built if it does not exist. Tasks and processes that ask at the
+    /// same time build it once.
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
 
-    /// The image with this name, pulled within `timeout` if the engine does not have it.
+    /// The image with this name. If the engine does not have it, it is pulled within `timeout`.
     fn pulled<'a>(&'a self, name: &'a str, _timeout: Duration) -> BoxFuture<'a, Result<Image, EngineError>> {
         Box::pin(async move { Ok(Image::named(name)) })
     }
 
-    /// The size of the host of the sandboxes. `None` where that is not known.
+    /// The size of the sandboxes' host. `None` if it is not known.
     fn host_size(&self) -> BoxFuture<'_, Option<HostSize>> {
         Box::pin(async { None })
     }
 
-    /// Starts a container and waits until its guest has answered.
+    /// Starts a container, and waits until its guest has answered.
     fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>>;
 
     /// Whether the engine answers.
@@ -51,10 +52,11 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Waits for pending removals, then removes what this process still owns. Call it last.
+    /// Waits for pending removals, and removes everything that this process still owns. Call it
+    /// last.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// Builds the image for `spec` without a cache; it is removed with the returned value.
+    /// Builds the image for `spec` without a cache. The image is removed with the returned value.
     fn rebuild_image<'a>(&'a self, _spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
         let error = EngineError::Unsupported { engine: self.name(), action: "rebuild an image" };
         Box::pin(async { Err(error.into()) })
@@ -65,7 +67,8 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(ImageConfig { workdir: "/".to_owned(), ..ImageConfig::default() }) })
     }
 
-    /// Regular files of `image` whose size is one of `sizes`, from every layer, also those that a later one deletes.
+    /// Regular files of `image` with one of the `sizes`. Every layer is searched, so files that a
+    /// later layer deletes are found.
     fn layer_files<'a>(
         &'a self,
         _image: &'a Image,
@@ -75,12 +78,13 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Err(error) })
     }
 
-    /// Removes containers and snapshots whose owner was a process of this host that has ended. Returns their number.
+    /// Removes containers and snapshots of processes of this host that have ended. Returns their
+    /// number.
     fn sweep(&self) -> BoxFuture<'_, Result<usize, EngineError>> {
         Box::pin(async { Ok(0) })
     }
 
-    /// Removes what carries our labels.
+    /// Removes the objects that have our labels.
     fn remove_all(&self, _scope: CleanScope) -> BoxFuture<'_, Result<Removed, EngineError>> {
         Box::pin(async { Ok(Removed::default()) })
     }
@@ -89,11 +93,11 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
 /// A container engine of any kind. Cheap to clone; clones share everything.
 pub type Engine = Arc<dyn EngineApi>;
 
-/// Declaration of an engine: its name, its help text, and how it is reached. Each engine that a
+/// The declaration of an engine: its name, its help, and how it is reached. Each engine that a
 /// command can use has one row in [`super::ENGINES`].
 #[derive(Clone, Copy, Debug)]
 pub struct EngineEntry {
-    /// The value of `--engine`, and the engine's [`EngineApi::name`].
+    /// The value of `--engine`. It is also the engine's [`EngineApi::name`].
     pub name: &'static str,
     /// One line of help.
     pub description: &'static str,
@@ -104,10 +108,11 @@ pub struct EngineEntry {
     pub fix_script: Option<&'static str>,
 }
 
-/// Connects to the engine at an address. Without one it looks where hosts usually have the engine.
+/// Connects to the engine at an address. Without an address it looks where hosts usually have the
+/// engine.
 pub type ConnectEngine = fn(Option<String>) -> BoxFuture<'static, Result<Engine, EngineError>>;
 
-/// Inspects the engine of a host, also one that does not answer, and changes nothing.
+/// Inspects a host's engine, even if the engine does not answer. Changes nothing.
 pub type DiagnoseEngine = for<'a> fn(&'a Host) -> BoxFuture<'a, Diagnosis>;
 
 impl EngineEntry {

@@ -1,5 +1,6 @@
-//! Three kinds of errors that must not be mixed: the engine failed (retry), the sandbox was lost (evidence decides whose fault it is),
-//! or the requested file or image is not as required (data).
+//! Three kinds of errors that must not be mixed. The engine failed: try again. The sandbox was
+//! lost: the evidence says who is at fault. A requested file or image is not as required: that is
+//! data for the caller.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use super::loss::Loss;
 use crate::model::Blame;
 
-/// The engine failed. Nothing is known about the code in the sandbox.
+/// The engine failed. Nothing is known about the programs in the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("cannot reach the container engine at `{endpoint}`: {message}\nhint: {hint}")]
@@ -19,7 +20,7 @@ pub enum EngineError {
          private one; `termsmith doctor --fix` bootstraps Debian bases"
     )]
     MissingImage { base: String, message: String },
-    /// It did not answer, or answered that it is in trouble.
+    /// The registry did not answer, or answered that it is in trouble.
     #[error(
         "image `{image}` is not on the engine, and its registry fails: {message}\nhint: try again later, or get it with `docker pull {image}`"
     )]
@@ -28,7 +29,8 @@ pub enum EngineError {
     NoSuchContainer { container: String },
     #[error("the engine refused to {action} (status {status}): {message}")]
     Refused { action: &'static str, status: u16, message: String },
-    /// It refused several times. If nothing else is wrong with the engine, the files of a container that has run before are the cause.
+    /// The engine refused several times. If it has no other trouble, the cause is the files of a
+    /// container that has run before.
     #[error("the engine refused to start a container (status {status}): {message}")]
     NotStarted { status: u16, message: String },
     #[error("failed to {action}: {message}")]
@@ -37,8 +39,8 @@ pub enum EngineError {
         "no image can hold `{path}`: in the layers of images, names that begin with `.wh.` are deletions"
     )]
     NotSavable { path: String },
-    /// Without the measured size: the text is stored in a verdict, and two equal runs may measure
-    /// different sizes.
+    /// The measured size is left out. The text is stored in a verdict, and two equal runs may
+    /// measure different sizes.
     #[error(
         "an image of the container's state would be larger than its disk limit of {limit_mib} MiB: \
          it holds sparse files at their full length"
@@ -70,24 +72,25 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whose fault it is. [`Blame::Infra`] is tried again.
+    /// Who is at fault. [`Blame::Infra`] is tried again.
     pub fn blame(&self) -> Blame {
         match self {
-            // No process inside can remove a container, so a missing one was removed from outside.
+            // No process in a container can remove it. So a missing container was removed from
+            // outside.
             Self::Unreachable { .. }
             | Self::Registry { .. }
             | Self::Transport { .. }
             | Self::Guest { .. }
             | Self::NoSuchContainer { .. }
             | Self::Spool { .. } => Blame::Infra,
-            // Conflicts and rate limits are transient. A 404 that names neither a container nor an image is not the engine's own:
-            // other missing objects are handled where they are requested. Every other 4xx would be repeated unchanged.
+            // Conflicts and rate limits are transient. A 404 that names neither a container nor an
+            // image does not come from the engine itself. Every other 4xx would come again.
             Self::Refused { status, .. } | Self::NotStarted { status, .. }
                 if *status >= 500 || matches!(*status, 404 | 409 | 429) =>
             {
                 Blame::Infra
             }
-            // `Io`: files of this host that termsmith itself reads and writes.
+            // `Io` is about files of this host that termsmith itself reads and writes.
             Self::Refused { .. }
             | Self::NotStarted { .. }
             | Self::ApiVersion { .. }
@@ -107,13 +110,14 @@ impl EngineError {
 }
 
 impl SandboxError {
-    /// Whose fault it is, or `None` if the evidence is inconclusive.
+    /// Who is at fault. `None` if the evidence does not say.
     pub fn blame(&self) -> Option<Blame> {
         match self {
             Self::Lost(loss) => loss.blame(),
             Self::Engine(error) => Some(error.blame()),
             Self::TooLarge { .. } | Self::Nul { .. } => Some(Blame::Caller),
-            // The sandbox lives: a full disk, a folder in place of a file, no process left. The guest cannot tell what caused that.
+            // The sandbox lives. E.g. its disk is full, a folder is in place of a file, or no
+            // process is left. The guest does not know the cause.
             Self::Failed { .. } => None,
         }
     }
@@ -122,10 +126,10 @@ impl SandboxError {
 /// Why an image is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The Dockerfile is invalid: data for its author.
+    /// The Dockerfile is invalid. That is data for its author.
     #[error("the image build failed:\n{}", last_lines(log))]
     Build { log: String },
-    /// Whose fault that is, a second build beside a look at the host decides.
+    /// Who is at fault is not known yet. It is decided by a second build, and by the host's load.
     #[error("the image build took longer than {seconds} s")]
     TimedOut { seconds: u64, log: String },
     #[error(transparent)]
@@ -135,18 +139,20 @@ pub enum ImageError {
 /// Why a sandbox gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The sandbox no longer answers. Its evidence says whose fault that is, or that a control experiment must decide.
+    /// The sandbox no longer answers. Its evidence says who is at fault, or that a control must
+    /// decide.
     #[error("the sandbox was lost: {0}")]
     Lost(Loss),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Never sent.
+    /// The request was never sent.
     #[error("{what} has {bytes} bytes, and {max} are allowed")]
     TooLarge { what: &'static str, bytes: usize, max: usize },
-    /// Never sent.
+    /// The request was never sent.
     #[error("{what} holds a NUL byte")]
     Nul { what: &'static str },
-    /// The guest could not do it: the path is a folder, the disk is full, there is no `bash`.
+    /// The guest could not do it. E.g. the path is a folder, the disk is full, or there is no
+    /// `bash`.
     #[error("{message}")]
     Failed { message: String },
 }
@@ -171,17 +177,18 @@ pub enum ArchiveError {
     Missing { root: String },
     #[error("`{root}` has more than {max} bytes")]
     TooLarge { root: String, max: u64 },
-    /// A process in the container has replaced part of the path with a loop of links or a file.
+    /// A process in the container replaced part of the path, e.g. by a file or a loop of links.
     #[error("cannot resolve `{root}`")]
     Unreadable { root: String },
-    /// A process in the container can cause this, by what it puts where the engine mounts the guest; so can an engine in trouble.
+    /// A process in the container may have put something where the engine mounts the guest. Or the
+    /// engine is in trouble.
     #[error("the engine cannot read `{root}`, nor anything else in the container")]
     AllUnreadable { root: String },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// The end of a build log, which shows the failing step.
+/// The end of a build log. It shows the step that failed.
 fn last_lines(log: &str) -> String {
     const LINES: usize = 20;
     let lines: Vec<&str> = log.lines().collect();

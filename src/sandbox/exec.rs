@@ -20,25 +20,26 @@ impl Default for ExecLimit {
     }
 }
 
-/// Observations shown to a model are far smaller; logs worth reading are rarely larger.
+/// Observations for a model are far smaller. Logs that are worth reading are rarely larger.
 const DEFAULT_MAX_OUTPUT: usize = 64 * 1024;
 
 /// How one command of the long-lived shell ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellResult {
     pub outcome: ShellOutcome,
-    /// Standard output and error in the order written. Output of background jobs since the last command comes first.
-    /// Where bytes were dropped there is a line `… N bytes omitted …`.
+    /// Standard output and error in the order of writing. Output of background jobs since the last
+    /// command comes first. A line `… N bytes omitted …` stands for dropped bytes.
     pub output: Vec<u8>,
     /// Number of bytes written, returned or not.
     pub bytes: u64,
-    /// The shell had to be restarted: its folder, variables and functions are lost.
+    /// The shell had to be restarted. So its folder, variables and functions are lost.
     pub shell_restarted: bool,
     /// Measured in the guest.
     pub took: Duration,
 }
 
-/// A program to be run outside the shell, in a session of its own and with only the given environment.
+/// A program that runs outside the shell. It has a session of its own, and only the given
+/// environment.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub argv: Vec<OsString>,
@@ -52,7 +53,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// A program by absolute path or by the `PATH` of its own environment, in `/`, without input.
+    /// A program, by absolute path or by the `PATH` of its own environment. It runs in `/`, without
+    /// input.
     pub fn new(program: impl Into<OsString>) -> Self {
         let limit = ExecLimit::default();
         Self {
@@ -80,13 +82,13 @@ impl Process {
     }
 }
 
-/// How a program of [`Process`] ended. A failing program is data, not an error.
+/// How a program of [`Process`] ended. A failed program is data, not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessOutcome {
     Exited(i32),
     Signaled(i32),
     TimedOut,
-    /// It could not be started (no such file, not executable, no such folder).
+    /// The program could not be started, e.g. because it does not exist.
     NotStarted(String),
 }
 
@@ -105,7 +107,7 @@ pub struct ProcessResult {
 }
 
 impl ProcessResult {
-    /// Whether it exited with status 0.
+    /// Whether the program exited with status 0.
     pub fn success(&self) -> bool {
         self.outcome == ProcessOutcome::Exited(0)
     }

@@ -13,23 +13,25 @@ use super::EngineError;
 /// compiled it.
 pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
-/// Cache folder that all processes of one build share: the guest, lock files.
+/// The cache folder that all processes of one build share. It holds the guest and lock files.
 pub(super) fn cache_dir() -> PathBuf {
     let from = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("termsmith")
 }
 
-/// Writes the guest into `cache` if it is not there. Its name is its hash, so different builds do not conflict.
+/// Writes the guest into `cache` if it is missing. Its name is its hash, so different builds do not
+/// conflict.
 pub(super) fn install(cache: &Path) -> Result<PathBuf, EngineError> {
     let path = cache.join(format!("guest-{}", &blake3::hash(BYTES).to_hex()[..16]));
-    // The content is checked, not only the name: a full disk or another user may have left a different file.
+    // The content is compared too. A full disk or another user may have left a different file under
+    // this name.
     if fs::read(&path).is_ok_and(|bytes| bytes == BYTES) {
         return Ok(path);
     }
     let written = fs::create_dir_all(cache).and_then(|()| {
-        // Threads and PID namespaces that share the cache have the same process number, so it makes
-        // no name.
+        // Processes in other PID namespaces may share the cache and have the same process number.
+        // So the number makes no unique name.
         let mut file = NamedTempFile::new_in(cache)?;
         file.write_all(BYTES)?;
         file.as_file().set_permissions(fs::Permissions::from_mode(0o755))?;

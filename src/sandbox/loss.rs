@@ -1,60 +1,62 @@
-//! Why a sandbox was lost, and whose fault that is.
+//! Why a sandbox was lost, and who is at fault.
 
 use std::fmt;
 
 use crate::model::Blame;
 
-/// A lost sandbox, with the evidence about the reason.
+/// A lost sandbox, with the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub evidence: Evidence,
-    /// Diagnostics for messages and `observed/`: exit status, the guest's last words, the stream's error.
+    /// Diagnostics for messages and `observed/`: exit status, the guest's last words, the stream's
+    /// error.
     pub detail: String,
 }
 
 /// Evidence from the engine, the host and the guest about the end of a sandbox.
 ///
-/// The guest is process 1 of its PID namespace: no process in the container can end it by a signal. A container that ended by SIGKILL
-/// without an out-of-memory event and without a kill of ours was therefore killed from outside.
+/// The guest is process 1 of its PID namespace, so no process in the container can end it by a
+/// signal. Without an out-of-memory event and without a kill of ours, a SIGKILL came from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Evidence {
-    /// The kernel killed processes of the container because it was at its own memory limit.
+    /// The container was at its own memory limit, so the kernel killed some of its processes.
     OutOfMemory,
-    /// The watchdog killed it for exceeding its own limits: bytes, files, nested folders, pipes and
-    /// the like.
+    /// The watchdog killed the container for exceeding its own limits, e.g. bytes, files or pipes.
     OwnLimit,
-    /// The watchdog killed it, since deleted files in flight between its processes may hold the
-    /// space that the disk has lost. Another program of the host may hold that space as well.
+    /// The watchdog killed the container. Deleted files in flight between its processes may hold
+    /// the space that the disk lacks. Another program of the host may hold it as well.
     FilesInFlight,
-    /// The guest met a limit of the container: processes, descriptors, terminals, memory. It ended,
+    /// The guest met a limit of the container, e.g. of processes, descriptors or memory. It ended,
     /// or could not start a program.
     GuestLimit,
-    /// The guest could not start a program for a limit that all containers of the host share, e.g.
-    /// the number of terminals.
+    /// The guest could not start a program, because of a limit that all containers of the host
+    /// share. E.g. the host has no terminals left.
     HostLimit,
-    /// The container ended by SIGKILL, with neither an out-of-memory event nor a kill of ours.
+    /// The container ended by SIGKILL, without an out-of-memory event and without a kill of ours.
     KilledFromOutside,
-    /// The engine has no container of this name any more. No process inside can remove it.
+    /// The engine no longer has the container. No process inside can remove it.
     Removed,
-    /// The file system of the host is full, or so nearly full that writes fail.
+    /// The host's disk is full, or so nearly full that writes fail.
     HostDiskFull,
-    /// The guest is silent, the host has no processor time left for it, and no other process of the container is runnable.
+    /// The guest does not answer, and the host has no processor time left for it. No other process
+    /// of the container is runnable.
     HostBusy,
-    /// The container is or was paused, or termsmith was stopped. No process inside can do that.
+    /// The container is or was paused, or termsmith was stopped. No process inside can cause that.
     Paused,
-    /// The container still runs, but the attached stream ended or failed.
+    /// The container still runs, but the stream to its guest ended or failed.
     StreamBroken,
-    /// The guest broke the protocol. Processes of the container cannot reach its streams, so this is a defect of termsmith.
+    /// The guest broke the protocol. Processes of the container cannot reach its streams, so
+    /// termsmith has a bug.
     Protocol,
-    /// The container runs and the host has free processor time, but the guest does not answer.
+    /// The guest does not answer, though the container runs and the host has free processor time.
     Silent,
-    /// The container ended with a status that none of the above explains.
+    /// The container ended with a status that nothing above explains.
     Unexplained,
 }
 
 impl Evidence {
-    /// Whose fault it is. `None` if the evidence is inconclusive: then an experiment decides (`verify` judges again in
-    /// fresh containers beside a control).
+    /// Who is at fault. `None` if the evidence does not say. Then `verify` judges again in fresh
+    /// containers, beside a control.
     pub fn blame(self) -> Option<Blame> {
         match self {
             Self::OutOfMemory | Self::OwnLimit | Self::GuestLimit => Some(Blame::Solver),
@@ -92,7 +94,7 @@ impl Evidence {
 }
 
 impl Loss {
-    /// Whose fault it is; see [`Evidence::blame`].
+    /// Who is at fault, see [`Evidence::blame`].
     pub fn blame(&self) -> Option<Blame> {
         self.evidence.blame()
     }

@@ -1,15 +1,17 @@
 //! Sandboxes: containers with a guest in them. This module knows nothing of tasks.
 //!
-//! - An [`Engine`] (any [`EngineApi`]) finds or builds an [`Image`], starts a container whose main process is the guest, and provides the byte stream
-//!   to it. It knows nothing of commands. [`ENGINES`] lists the engines: `docker` implements Docker
-//!   and Podman. `process` is for tests.
-//! - [`Sandbox`] has every operation on a running container, written once over that stream (`connection`): commands in a
-//!   long-lived shell, programs, files, terminals ([`Pty`]), sockets answered by the host ([`RelayCall`]).
-//! - [`Stopped`] is a container without processes: files as data, and a state that can be committed.
+//! - An [`Engine`] (any [`EngineApi`]) finds or builds an [`Image`]. It starts a container whose
+//!   main process is the guest, and provides the byte stream to it. It knows nothing of commands.
+//!   [`ENGINES`] lists the engines. `docker` implements Docker and Podman. `process` is for tests.
+//! - [`Sandbox`] has every operation on a running container: commands in a long-lived shell,
+//!   programs, files, terminals ([`Pty`]), and sockets that the host answers ([`RelayCall`]). They
+//!   are written once, over the byte stream (`connection`).
+//! - [`Stopped`] is a container without processes. Its files are data, and its state can be
+//!   committed.
 //!
-//! Errors are of three kinds that are never mixed, see `error`. Dropped containers and snapshots
-//! are removed; [`EngineApi::close`] waits for that, and `owner` labels let any later process find
-//! what a killed one has left.
+//! There are three kinds of errors, see `error`. Dropped containers and snapshots are removed, and
+//! [`EngineApi::close`] waits for that. If a process is killed, any later one finds its objects by
+//! their `owner` labels.
 
 mod account;
 mod clock;
@@ -57,6 +59,6 @@ pub use spec::{
 pub use spool::{Spool, Spooled, SpooledReader};
 pub use stopped::{Archive, Change, ChangeKind, Stopped, StoppedState};
 
-/// All engines that a command can use. A new one is one module and one line here. The first is the
-/// default.
+/// All engines that a command can use. The first is the default. A new engine is one module and one
+/// line here.
 pub const ENGINES: &[EngineEntry] = &[docker::ENTRY];

@@ -1,4 +1,5 @@
-//! Owner labels: a sweep removes what a killed process left behind, and nothing that a living one uses.
+//! Owner labels of containers and snapshots. A sweep removes the objects of a process that has
+//! ended, and no object of a living one.
 
 use std::fmt;
 use std::fs;
@@ -10,12 +11,12 @@ use rustix::process::{Pid, test_kill_process};
 /// Identifies one process of one host permanently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// Host and PID namespace: process numbers can be compared only within it.
+    /// Host and PID namespace. Process numbers can only be compared within one namespace.
     pub(super) host: String,
-    /// Boot id of that host; process numbers of an earlier boot are meaningless.
+    /// Boot id of that host. A process number means nothing after a reboot.
     pub(super) boot: String,
     pub(super) pid: u32,
-    /// Start time in clock ticks since boot: process numbers are reused.
+    /// Start time in clock ticks since boot, because process numbers are reused.
     pub(super) started: u64,
 }
 
@@ -26,7 +27,7 @@ impl Owner {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let machine = ["/etc/machine-id", "/etc/hostname", "/proc/sys/kernel/hostname"].map(read);
         let machine = machine.into_iter().find(|id| !id.is_empty()).unwrap_or_default();
-        // Containers made from one image often share their machine id; their PID namespaces differ.
+        // Containers of one image often have the same machine id. Their PID namespaces differ.
         let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         let host = digest(&format!("{machine} {}", namespace.display()));
         let boot = digest(&read("/proc/sys/kernel/random/boot_id"));
@@ -49,7 +50,8 @@ impl Owner {
         fields.next().is_none().then_some(owner)
     }
 
-    /// Whether the owner has certainly ended, as far as `observer` can tell. Always `false` for owners on other hosts.
+    /// Whether the owner has certainly ended, as far as `observer` can know. Always false for an
+    /// owner on another host.
     pub(super) fn is_dead(&self, observer: &Self, life: impl Fn(u32) -> Life) -> bool {
         let has_ended = || match life(self.pid) {
             Life::Started(at) => self.started != UNKNOWN_START && self.started != at,
@@ -66,13 +68,13 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The start of an owner that could not read its own.
+/// The start of an owner that could not read its own start.
 const UNKNOWN_START: u64 = 0;
 
-/// What is known of a process number of this host.
+/// The state of a process number of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// A process with this number started then, and has not ended.
+    /// A process with this number started at that time, and has not ended.
     Started(u64),
     Ended,
     /// The process may live. E.g. `hidepid=2` hides the processes of other users, and a process
@@ -85,7 +87,8 @@ impl Life {
         Self::from(fs::read_to_string(format!("/proc/{pid}/stat")), || is_free(pid))
     }
 
-    /// `stat`: what was read of the process. `is_free`: whether no process has its number.
+    /// `stat` is the result of reading `/proc/PID/stat`. `is_free` says whether no process has the
+    /// number.
     fn from(stat: io::Result<String>, is_free: impl Fn() -> bool) -> Self {
         let error = match stat {
             Ok(stat) => return start(&stat).unwrap_or(Self::Unknown),
@@ -101,7 +104,8 @@ fn is_free(pid: u32) -> bool {
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-/// Field 22 of proc(5), counted from the last `)` because names may contain anything.
+/// Field 22 of proc(5). It is counted from the last `)`, because a process name may contain
+/// anything.
 fn start(stat: &str) -> Option<Life> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
@@ -110,7 +114,7 @@ fn start(stat: &str) -> Option<Life> {
     Some(if is_zombie { Life::Ended } else { Life::Started(started) })
 }
 
-/// Short enough for names, long enough to distinguish hosts.
+/// A hash that is short enough for names, and long enough to tell hosts apart.
 fn digest(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..12].to_owned()
 }

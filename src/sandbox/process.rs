@@ -1,4 +1,5 @@
-//! The process engine: the guest as a child of this process, in a temporary folder. For tests: it isolates nothing.
+//! The process engine, for tests. The guest is a child of this process, in a temporary folder. So
+//! it isolates nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,14 +23,15 @@ use super::{
     Network, Sandbox, SandboxError, Spool, Spooled, guest_binary,
 };
 
-/// Time that a guest has to kill its children and end after its input is closed.
+/// Maximum time that a guest needs to kill its children and end, after its input is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const NAME: &str = "process";
 const READ_PIECE: usize = 64 * 1024;
-/// The only variable of the host's environment that a guest inherits; without it `bash` is not found.
+/// The only variable that a guest inherits from the host. Without it `bash` is not found.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs guests as child processes. Limits, capabilities and networks are ignored, and the image is the host.
+/// Runs guests as child processes. It ignores limits, capabilities and networks. The only image is
+/// the host.
 #[derive(Debug)]
 struct ProcessEngine {
     removals: TaskTracker,
@@ -44,8 +46,8 @@ struct ProcessContainer {
     runtime: Handle,
 }
 
-/// Runs the guest as a child of this process in a temporary folder. It is no row of the registry:
-/// it isolates nothing, so a solver's programs could change the host.
+/// Runs the guest as a child of this process, in a temporary folder. The registry has no row for
+/// it, because a solver's programs could change the host.
 pub fn process_engine() -> Engine {
     Arc::new(ProcessEngine { removals: TaskTracker::new() })
 }
@@ -77,7 +79,8 @@ impl EngineApi for ProcessEngine {
 }
 
 impl ProcessEngine {
-    /// Starts a guest. Its work directory and home is a new temporary folder, below which preloads are unpacked.
+    /// Starts a guest. Its work directory and home is a new temporary folder. Preloads are unpacked
+    /// below it.
     async fn start(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
         if spec.network != Network::None {
             return Err(EngineError::Unsupported { engine: "process", action: "join a network" });
@@ -130,7 +133,7 @@ impl ContainerApi for ProcessContainer {
         NAME
     }
 
-    /// The guest kills its children and ends when its input is closed.
+    /// When its input is closed, the guest kills its children and ends.
     fn ends_with_stream(&self) -> bool {
         true
     }
@@ -147,7 +150,7 @@ impl ContainerApi for ProcessContainer {
             let status = self.child.lock().await.try_wait();
             let status =
                 status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
-            // The guest is not process 1 here: any process of the same user can end it.
+            // Here the guest is not process 1, so any process of the same user can end it.
             let evidence = match closed.symptom {
                 Symptom::StreamEnded | Symptom::ClosedByUs => Evidence::Unexplained,
                 Symptom::Protocol => Evidence::Protocol,
@@ -166,7 +169,7 @@ impl ContainerApi for ProcessContainer {
         let (child, root) = (self.child.clone(), self.root.clone());
         let removal = async move {
             end(&child).await;
-            // The folder is in the temporary folder, which the operating system cleans.
+            // The folder is a temporary one. The operating system removes it some day.
             if let Err(error) = tokio::fs::remove_dir_all(&root).await {
                 tracing::warn!(folder = %root.display(), %error, "cannot remove a sandbox's folder");
             }
@@ -176,7 +179,8 @@ impl ContainerApi for ProcessContainer {
 }
 
 impl ProcessContainer {
-    /// The archive of a folder below the work directory, with paths as the Docker engine writes them.
+    /// The archive of a folder below the work directory, with paths as the Docker engine writes
+    /// them.
     fn pack(&self, root: &str, max_bytes: u64) -> Result<Spooled, ArchiveError> {
         let path = Path::new(root);
         if !path.starts_with(&self.root) || path.symlink_metadata().is_err() {
@@ -208,19 +212,18 @@ fn new_folder() -> Result<(String, PathBuf), EngineError> {
         let root = std::env::temp_dir().join(&id);
         match std::fs::create_dir(&root) {
             Ok(()) => return Ok((id, root)),
-            // Left by an earlier process with the same number.
+            // An earlier process with the same number left it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(EngineError::Io { action: "make", path: root, source }),
         }
     }
 }
 
-/// Waits for the guest, which kills its children when its input is closed. Kills it after a
-/// time-out.
+/// Waits until the guest has killed its children and ended. Kills it after a time-out.
 async fn end(child: &tokio::sync::Mutex<Child>) {
     let mut child = child.lock().await;
     if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {
-        // The child has not been waited for, so its process number cannot have been reused.
+        // Nobody has waited for the child, so its process number cannot have been reused.
         if let Err(error) = child.kill().await {
             tracing::warn!(%error, "cannot kill a guest");
         }

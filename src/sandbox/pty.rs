@@ -17,27 +17,30 @@ pub struct PtySize {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PtyEvent {
     Output(Vec<u8>),
-    /// The answer to [`PtyInput::request_status`], after all output that was written before it.
+    /// The answer to [`PtyInput::request_status`]. It follows all output that was written before
+    /// the answer.
     Status(PtyStatus),
-    /// The program has ended; nothing follows.
+    /// The program has ended. Nothing follows.
     Ended(ProcessOutcome),
-    /// The sandbox has ended; nothing follows.
+    /// The sandbox has ended. Nothing follows.
     Lost(String),
 }
 
 /// The state of a terminal's program at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PtyStatus {
-    /// The program itself (for a shell: no command of it) is in the foreground, reads single keys, has read all pending input,
-    /// and sleeps. For a shell with line editing this means that it is at its prompt.
+    /// The program itself is in the foreground, reads single keys, has read all pending input, and
+    /// sleeps. A shell with line editing is then at its prompt.
     pub at_prompt: bool,
-    /// Start time of the youngest other process of its session, in clock ticks since boot; 0 if there is none.
+    /// Start time of the youngest other process of its session, in clock ticks since boot. 0 if
+    /// there is none.
     pub youngest: u64,
 }
 
 /// A terminal in a sandbox. Dropping it kills its program.
 ///
-/// Its events must be read: a terminal whose output is not read finally blocks every answer of its sandbox.
+/// The caller must read its events. A terminal whose output nobody reads finally blocks every
+/// answer of its sandbox.
 #[derive(Debug)]
 pub struct Pty {
     operation: Operation,
@@ -45,7 +48,7 @@ pub struct Pty {
 
 impl Pty {
     pub(super) fn new(mut operation: Operation) -> Self {
-        // The answer to the start was not the last one.
+        // More answers follow the answer to the start.
         operation.finished = false;
         Self { operation }
     }
@@ -66,7 +69,7 @@ impl Pty {
         }
     }
 
-    /// A handle for input, usable while [`Pty::next`] waits.
+    /// A handle for input. It can be used while [`Pty::next`] waits.
     pub fn input(&self) -> PtyInput {
         PtyInput { id: self.operation.id, sender: self.operation.sender() }
     }
@@ -80,19 +83,20 @@ pub struct PtyInput {
 }
 
 impl PtyInput {
-    /// Sends input bytes. The end of the terminal is reported by its events, not here.
+    /// Sends input. If the terminal has ended, its events say so.
     pub async fn write(&self, bytes: &[u8]) {
         for piece in bytes.chunks(CHUNK) {
             let _ = self.sender.send(&ToGuest::Data { id: self.id, bytes: piece.to_vec() }).await;
         }
     }
 
-    /// Requests the program's state; [`Pty::next`] returns it. A program that has ended gives no answer.
+    /// Requests the program's state, which [`Pty::next`] returns. A program that has ended gives no
+    /// answer.
     pub async fn request_status(&self) {
         let _ = self.sender.send(&ToGuest::PtyStateRequest { id: self.id }).await;
     }
 
-    /// Changes the size; the program gets SIGWINCH.
+    /// Changes the size. The program gets SIGWINCH.
     pub async fn resize(&self, size: PtySize) {
         let _ = self.sender.send(&ToGuest::Resize { id: self.id, rows: size.rows, cols: size.cols }).await;
     }

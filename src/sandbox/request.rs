@@ -1,11 +1,13 @@
-//! Requests to the guest are checked before they are sent: what the kernel or a frame cannot take is the caller's mistake.
+//! Checks requests to the guest before they are sent. If the kernel or a frame cannot take one, the
+//! caller is at fault.
 
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::{Process, SandboxError};
 use crate::guest::frame::{MAX_COMMAND, Program};
 
-/// The kernel accepts no longer path (`PATH_MAX`), and a request must fit into one frame.
+/// Maximum length of a path, as in the kernel (`PATH_MAX`). Also, a request must fit into one
+/// frame.
 pub(super) const MAX_PATH: usize = 4096;
 
 pub(super) fn program(process: &Process) -> Result<Program, SandboxError> {

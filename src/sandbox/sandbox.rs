@@ -1,4 +1,5 @@
-//! A running sandbox: commands, programs, files, terminals and the relay, written once over the guest's frames.
+//! A running sandbox: commands, programs, files, terminals and the relay. They are written once,
+//! over the guest's frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +23,11 @@ use super::{
     ProcessResult, SandboxError, ShellResult,
 };
 
-/// Additional time that an answer may take beyond the command's own time-out: the guest's two kill stages, and a loaded host.
+/// Time that an answer may take beyond the command's own time-out. The guest kills in two stages,
+/// and the host may be busy.
 const ANSWER_SLACK: Duration = Duration::from_secs(30);
-/// Time-out of a file operation; a program in the sandbox can delay one only by exhausting the machine.
+/// Time-out of a file operation. A program in the sandbox can delay one only by exhausting the
+/// machine.
 pub(super) const FILE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum output of any request, so that a caller's mistake does not exhaust the guest's memory.
 const MAX_OUTPUT: usize = MAX_INPUT;
@@ -33,8 +36,9 @@ const MARKER_SLACK: usize = 64;
 
 /// A container with a guest in it.
 ///
-/// All methods take `&self` and may run concurrently; shell commands are queued. Dropping a future cancels its operation in the
-/// guest, and the connection stays usable. Dropping the sandbox removes the container.
+/// All methods take `&self`, and can run at the same time. Shell commands are queued. Dropping a
+/// future cancels its operation in the guest, and the connection stays usable. Dropping the sandbox
+/// removes the container.
 #[derive(Debug)]
 pub struct Sandbox {
     connection: Arc<Connection>,
@@ -44,8 +48,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox over the streams of a guest that was just started in `container`: waits for its hello, and sends the shell's working
-    /// directory and `HOME`.
+    /// A sandbox over the streams of a guest that was just started in `container`. Waits for the
+    /// guest's hello. Sends the shell's work directory and `HOME`.
     pub async fn connect(
         container: Container,
         streams: Streams,
@@ -71,10 +75,12 @@ impl Sandbox {
         }
     }
 
-    /// Runs one command in the long-lived shell: folder, variables and functions persist between commands.
+    /// Runs one command in the long-lived shell. Folder, variables and functions persist between
+    /// commands.
     ///
-    /// Its standard input is empty. At the time-out its processes are killed and the shell continues; services that earlier
-    /// commands started survive, and so does every process that has created its own session.
+    /// The command's standard input is empty. At the time-out its processes are killed, and the
+    /// shell continues. Services of earlier commands survive, and so does every process in a
+    /// session of its own.
     pub async fn shell(&self, command: &str, limit: &ExecLimit) -> Result<ShellResult, SandboxError> {
         fits("the command", command.len(), MAX_COMMAND)?;
         no_nul("the command", command.as_bytes())?;
@@ -98,7 +104,8 @@ impl Sandbox {
         Ok(ShellResult { outcome, output: ended.stdout, bytes, shell_restarted: restarted, took })
     }
 
-    /// Runs one program outside the shell. When it ends or its time-out expires, its whole session is killed.
+    /// Runs one program outside the shell. Its whole session is killed when it ends, or at its
+    /// time-out.
     pub async fn spawn(&self, process: &Process) -> Result<ProcessResult, SandboxError> {
         fits("standard input", process.stdin.len(), MAX_INPUT)?;
         let program = program(process)?;
@@ -127,8 +134,8 @@ impl Sandbox {
         })
     }
 
-    /// Writes a file with the permission bits `mode`; creates its folders. An existing file, link or device is
-    /// replaced in one step.
+    /// Writes a file with the permission bits `mode`, and creates its folders. An existing file,
+    /// link or device is replaced in one step.
     pub async fn put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
         let operation = self.begin_put(path, bytes, mode).await?;
         self.end_put(operation).await
@@ -136,7 +143,8 @@ impl Sandbox {
 
     /// Writes every file of `tree` below `dir`.
     pub async fn put_tree(&self, dir: &str, tree: &FileTree) -> Result<(), SandboxError> {
-        // All requests are sent before the first answer is awaited: one round trip instead of one per file.
+        // All requests are sent before the first answer is awaited. So there is one round trip, not
+        // one for each file.
         let mut started = Vec::new();
         for (path, file) in tree.iter() {
             started.push(self.begin_put(&format!("{dir}/{path}"), &file.bytes, file.mode()).await?);
@@ -147,7 +155,8 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Reads a regular file of at most `max` bytes; never follows a link in the last component of `path`.
+    /// Reads a regular file of at most `max` bytes. If the last component of `path` is a link, it
+    /// is not followed.
     pub async fn get(&self, path: &str, max: u64) -> Result<Vec<u8>, GetError> {
         path_fits("the path", path)?;
         let limit = usize::try_from(max).unwrap_or(usize::MAX);
@@ -164,7 +173,7 @@ impl Sandbox {
                 ToHost::Chunk { bytes, .. } if content.len() + bytes.len() <= limit => {
                     content.extend_from_slice(&bytes);
                 }
-                // The file has grown since the guest read its size.
+                // The file has grown after the guest read its size.
                 ToHost::Chunk { .. } => return Err(GetError::TooLarge { path: path.to_owned(), max }),
                 ToHost::Done { .. } => return Ok(content),
                 ToHost::Failed { errno: code, limit, message, .. } => {
@@ -178,8 +187,8 @@ impl Sandbox {
         }
     }
 
-    /// Starts a program on a pseudo-terminal of its own; its time-out, standard input and `max_output` are not used. The image
-    /// needs no additional software for that.
+    /// Starts a program on a pseudo-terminal of its own. The time-out, standard input and
+    /// `max_output` of `process` are not used. The image needs no software for it.
     pub async fn pty(&self, process: &Process, size: PtySize) -> Result<Pty, SandboxError> {
         let program = program(process)?;
         let request = |id| ToGuest::Pty { id, rows: size.rows, cols: size.cols, program };
@@ -191,15 +200,17 @@ impl Sandbox {
         }
     }
 
-    /// Makes the guest listen on a Unix socket (mode 0600). Everything that a client writes up to its end of file, 16 MiB at most, becomes one
-    /// [`RelayCall`]; the reply is written back and the connection closed. Dropping the receiver closes the socket.
+    /// Makes the guest listen on a Unix socket with mode 0600. Each connection's input, 16 MiB at
+    /// most, becomes one [`RelayCall`]. Its reply is written back, and the connection is closed.
+    /// Dropping the receiver closes the socket.
     pub async fn serve_relay(&self, socket_path: &str) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
         path_fits("the path", socket_path)?;
         self.listen(socket_path.as_bytes().to_vec()).await
     }
 
-    /// Makes the guest listen on a port of the sandbox's loopback address. Each HTTP/1.1 request becomes one [`RelayCall`] with unmodified head
-    /// and body; the reply is written back unmodified, and the connection closed.
+    /// Makes the guest listen on a port of the sandbox's loopback address. Each HTTP/1.1 request
+    /// becomes one [`RelayCall`], with head and body as they were sent. The reply is written back
+    /// as it is, and the connection is closed.
     pub async fn serve_port(&self, port: u16) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
         let path = [PORT_PREFIX, port.to_string().as_bytes()].concat();
         self.listen(path).await
@@ -224,45 +235,49 @@ impl Sandbox {
         &self.workdir
     }
 
-    /// The clock that counts for its programs.
+    /// The clock of its programs.
     pub fn clock(&self) -> &SandboxClock {
         &self.clock
     }
 
-    /// Current differences from the image, without the guest's own mount point.
+    /// Present differences from the image. The guest's own mount point is left out.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
         self.container.handle.changes().await
     }
 
-    /// An error if the disk of the host was full while it ran: what its programs did then says nothing about them.
+    /// An error if the host's disk was full while the sandbox ran. A failure of its programs then
+    /// proves nothing.
     pub async fn check_host_disk(&self) -> Result<(), SandboxError> {
         self.container.handle.host_disk_full().await.map_or(Ok(()), |loss| Err(SandboxError::Lost(loss)))
     }
 
-    /// Threads in it that run or could run now, if that is known.
+    /// The sandbox's threads that run or could run now. `None` if that is not known.
     pub async fn runnable_threads(&self) -> Option<u32> {
         self.container.handle.runnable_threads().await
     }
 
-    /// How often the kernel killed a process of it for want of memory, as far as that is known.
+    /// How often the kernel killed one of its processes for lack of memory, as far as that is
+    /// known.
     pub fn out_of_memory_kills(&self) -> usize {
         self.container.handle.out_of_memory_kills()
     }
 
-    /// Kills every process immediately. What the sandbox is asked afterwards is answered with its loss, whose evidence is why it was killed.
+    /// Kills every process at once. Later requests fail with the sandbox's loss, and its evidence
+    /// is the reason of this kill.
     pub async fn kill(&self) -> Result<(), EngineError> {
         self.container.handle.kill().await
     }
 
-    /// Kills every process immediately; the files are kept until the result is dropped. An error if the disk of the host was full
-    /// meanwhile: files may be incomplete.
+    /// Kills every process at once. The files exist until the result is dropped. An error if the
+    /// host's disk was full meanwhile, since files may be incomplete.
     pub async fn stop(self) -> Result<Stopped, EngineError> {
         let Self { connection, container, .. } = self;
         if container.handle.ends_with_stream() {
             connection.close();
         }
         let killed = container.handle.kill().await;
-        // Terminals and relays hold the connection too, and a failing engine may never end its stream.
+        // Terminals and relays use the connection too, and an engine in trouble may never end its
+        // stream.
         connection.close();
         killed?;
         if let Some(loss) = container.handle.host_disk_full().await {
@@ -274,13 +289,14 @@ impl Sandbox {
         Ok(Stopped::new(container))
     }
 
-    /// Commits the present files as an image, which lives as long as the returned value and its clones. The processes are paused during
-    /// the commit, and continue.
+    /// Commits the present files as an image. The image lives as long as the returned value and its
+    /// clones. The processes are paused during the commit.
     pub async fn snapshot(&self) -> Result<Image, EngineError> {
         self.container.handle.commit(Pause::WhileCommitting).await
     }
 
-    /// Kills and removes it in the background; [`super::Engine::close`] waits for that. Dropping does the same.
+    /// Kills and removes the sandbox in the background. [`super::Engine::close`] waits for that.
+    /// Dropping the sandbox does the same.
     pub async fn destroy(self) {}
 
     /// Sends a request and its input, and collects output until the last answer.
@@ -294,7 +310,8 @@ impl Sandbox {
         let mut operation = self.begin(request).await?;
         let sender = operation.sender();
         let id = operation.id;
-        // Input is sent while answers are read: a program may fill its output pipe before it has read all of its input.
+        // Input is sent while answers are read. A program may fill its output pipe before it has
+        // read all of its input.
         let send = async move {
             for piece in input.chunks(CHUNK) {
                 sender.send(&ToGuest::Data { id, bytes: piece.to_vec() }).await?;
@@ -408,7 +425,7 @@ impl Sandbox {
         self.lost(Closed { symptom: Symptom::Silent, detail: "no answer in time".to_owned() }).await
     }
 
-    /// Evidence from the engine, the host and the guest about the end of this sandbox. `detail` is the caller's diagnostic.
+    /// Asks engine, host and guest why this sandbox ended. `detail` is a diagnostic of the caller.
     pub async fn diagnose(&self, detail: String) -> SandboxError {
         let closed = self.connection.end();
         self.lost(closed.unwrap_or(Closed { symptom: Symptom::Silent, detail })).await
@@ -429,8 +446,8 @@ impl Sandbox {
         self.lost(Closed { symptom: Symptom::Protocol, detail }).await
     }
 
-    /// The guest could not do it. The evidence must say whose limit was met, and which disk is
-    /// full.
+    /// The error of a request that the guest could not carry out. The evidence must say which limit
+    /// was met, or which disk is full.
     pub(super) async fn failed(&self, errno: i32, limit: Limit, message: &[u8]) -> SandboxError {
         let met = |evidence| {
             SandboxError::Lost(Loss { evidence, detail: String::from_utf8_lossy(message).into_owned() })
@@ -456,7 +473,7 @@ const EFBIG: i32 = 27;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
-/// What [`Sandbox::run`] collected.
+/// The output and the last answer that [`Sandbox::run`] collected.
 struct Ended {
     stdout: Vec<u8>,
     stderr: Vec<u8>,

@@ -9,7 +9,7 @@ use super::{ContainerId, EngineError, Image, Spooled};
 /// An image, and the build context for it if it does not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageSpec<'a> {
-    /// Content address of the environment (`blake3:…`); the image's tag is derived from it.
+    /// Content address of the environment (`blake3:…`). The image's tag comes from it.
     pub digest: &'a str,
     /// The build context, with its `Dockerfile`.
     pub context: &'a FileTree,
@@ -22,14 +22,14 @@ pub struct ImageSpec<'a> {
 pub struct ImageConfig {
     /// Names and values, in the image's order.
     pub env: Vec<(String, String)>,
-    /// Absolute; `/` if the image names none.
+    /// An absolute path. `/` if the image names none.
     pub workdir: String,
-    /// Folders that are volumes of a container's own: images of its state do not hold them.
+    /// Folders that are volumes of a container. An image of its state does not hold their files.
     pub volumes: Vec<String>,
-    /// ENTRYPOINT and CMD. Our containers run neither: their first process is the guest.
+    /// ENTRYPOINT and CMD. Our containers run neither, since their first process is the guest.
     pub entrypoint: Vec<String>,
     pub command: Vec<String>,
-    /// USER; empty for root.
+    /// USER. Empty for root.
     pub user: String,
 }
 
@@ -51,7 +51,7 @@ pub struct LayerFile {
     pub bytes: Vec<u8>,
 }
 
-/// What the processors of a host have to do at one moment.
+/// The load of a host's processors at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLoad {
     /// Threads that run or could run.
@@ -59,11 +59,11 @@ pub struct HostLoad {
     pub processors: u32,
 }
 
-/// What a host has for all of its containers.
+/// A host's resources for all of its containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostSize {
     pub memory_mb: u64,
-    /// The engine's disk, free or not; `None` if it is on another host.
+    /// Size of the engine's disk, free or not. `None` if it is on another host.
     pub storage_mb: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub struct LaunchSpec<'a> {
     pub limits: &'a Limits,
     pub profile: Profile,
     pub network: Network,
-    /// Absolute path of the folder in which the shell starts; created if it is missing.
+    /// Absolute path of the folder in which the shell starts. It is created if it is missing.
     pub workdir: &'a str,
     /// Purpose of the container, for its label: e.g. `rollout`, `verifier` or `programs`.
     pub purpose: &'a str,
@@ -88,7 +88,7 @@ pub enum Network {
     /// Loopback only.
     #[default]
     None,
-    /// The engine's usual network, with internet access: only for foreign tasks that declare it.
+    /// The engine's usual network, with internet access. Only foreign tasks that declare it get it.
     Public,
     /// The network namespace of another container of ours.
     Of(ContainerId),
@@ -97,7 +97,7 @@ pub enum Network {
 /// A tar archive unpacked into a container before it starts.
 #[derive(Clone, Debug)]
 pub struct Preload {
-    /// Absolute path of a folder; created if it is missing.
+    /// Absolute path of a folder. It is created if it is missing.
     pub dest: String,
     /// Uncompressed tar bytes with paths relative to `dest`.
     pub tar: Spooled,
@@ -106,11 +106,11 @@ pub struct Preload {
 /// Which objects `termsmith clean` removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanScope {
-    /// Containers and snapshots of dead owners.
+    /// Containers and snapshots of processes that have ended.
     Orphans,
-    /// All containers and snapshots of termsmith on this engine, including those of living owners.
+    /// All containers and snapshots of termsmith on this engine, also those of living processes.
     Containers,
-    /// All of these, and every task image.
+    /// Those, and every image of a task.
     Everything,
 }
 

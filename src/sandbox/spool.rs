@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use tempfile::{SpooledData, SpooledTempFile};
 
-/// Archives up to this size stay in memory: most submissions are a few kilobytes, and several are judged at once.
+/// Maximum size of an archive in memory. Most submissions have a few kilobytes, and several are
+/// judged at once.
 const IN_MEMORY: usize = 4 << 20;
 
-/// Collects bytes in memory, and beyond [`IN_MEMORY`] in an unnamed temporary file, which ends with the process however that ends.
+/// Collects bytes in memory. Beyond [`IN_MEMORY`] it moves them to an unnamed temporary file, which
+/// ends with the process.
 #[derive(Debug)]
 pub struct Spool {
     file: SpooledTempFile,
@@ -27,7 +29,7 @@ impl Spool {
         self.len
     }
 
-    /// What was collected, unchangeable.
+    /// The collected bytes. They cannot change any more.
     pub fn finish(self) -> Result<Spooled> {
         let stored = match self.file.into_inner() {
             SpooledData::InMemory(bytes) => Stored::Memory(bytes.into_inner()),
@@ -78,12 +80,12 @@ impl Spooled {
         self.len == 0
     }
 
-    /// A reader of all bytes from the first. Any number of readers can be used at once.
+    /// A reader of all bytes from the first. Several readers can be used at once.
     pub fn reader(&self) -> SpooledReader {
         SpooledReader { spooled: self.clone(), at: 0 }
     }
 
-    /// All bytes. Only for archives that are known to be small.
+    /// All bytes. Only for archives that are small.
     pub fn bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader().read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! A container without processes: its files, as data.
+//! A container without processes. Its files are data.
 
 use super::container::{Container, Pause};
 use super::{ArchiveError, ContainerId, EngineError, Image, Sandbox, Spooled};
@@ -9,7 +9,8 @@ pub struct Stopped {
     container: Container,
 }
 
-/// Uncompressed tar bytes of one folder. They come from an untrusted container and have not been checked.
+/// Uncompressed tar bytes of one folder. They come from an untrusted container, and nobody has
+/// checked them.
 #[derive(Clone, Debug)]
 pub struct Archive {
     /// Paths of entries begin with the last component of the folder, as the engine writes them.
@@ -35,9 +36,9 @@ pub enum ChangeKind {
 /// How a container's main process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppedState {
-    /// Exit status; 137 after [`super::Sandbox::stop`].
+    /// Exit status. 137 after [`super::Sandbox::stop`].
     pub exit_code: i64,
-    /// The kernel's OOM killer killed some process of it.
+    /// The kernel's OOM killer killed one of its processes.
     pub oom_killed: bool,
 }
 
@@ -51,34 +52,36 @@ impl Stopped {
         &self.container.id
     }
 
-    /// One folder (or file) with everything below it. Links are archived as links, also in the last component of `root`.
+    /// One folder or file with everything below it. Links are archived as links, also in the last
+    /// component of `root`.
     pub async fn archive(&self, root: &str, max_bytes: u64) -> Result<Archive, ArchiveError> {
         let tar = self.container.handle.archive(root, max_bytes).await?;
         Ok(Archive { tar })
     }
 
-    /// Differences from the image, including deletions, without the guest's own mount point.
+    /// Differences from the image, with deletions. The guest's own mount point is left out.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
         self.container.handle.changes().await
     }
 
-    /// Commits the present state as an image, which lives as long as the returned value and its clones.
+    /// Commits the state as an image. The image lives as long as the returned value and its clones.
     pub async fn commit(&self) -> Result<Image, EngineError> {
         self.container.handle.commit(Pause::NotNeeded).await
     }
 
-    /// Starts it again: same files, limits and isolation, no processes. File systems that the engine mounts anew (`/dev/shm`,
-    /// `/proc`) are empty, as in a new container of the committed state, which takes twice as long.
+    /// Starts the container again, with the same files, limits and isolation, and without
+    /// processes. File systems that the engine mounts, e.g. `/dev/shm`, are empty. A new container
+    /// of the committed state would be the same, and takes twice as long.
     pub async fn restart(self, workdir: &str) -> Result<Sandbox, EngineError> {
         let handle = self.container.handle.clone();
         handle.restart(self.container, workdir).await
     }
 
-    /// How it ended.
+    /// How the container ended.
     pub async fn state(&self) -> Result<StoppedState, EngineError> {
         self.container.handle.state().await
     }
 
-    /// Removes it in the background. Dropping does the same.
+    /// Removes the container in the background. Dropping it does the same.
     pub async fn destroy(self) {}
 }

@@ -1,19 +1,21 @@
-//! Archives that are unpacked in a running sandbox.
+//! Unpacks archives in a running sandbox.
 
 use super::sandbox::{FILE_TIMEOUT, failed};
 use super::{EngineError, Preload, Process, ProcessOutcome, Sandbox, SandboxError, Spooled};
 
-/// Archives that the sandbox is sent in one piece; larger ones are uploaded by the engine.
+/// Maximum size of an archive that is sent in one piece. The engine uploads larger ones.
 const MAX_UNPACKED: u64 = 8 << 20;
 /// Standard folders for programs.
 const CLEAN_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Kept bytes of a helper program's error output.
+/// Maximum bytes of a helper program's error output.
 const MAX_COMPLAINT: usize = 4096;
 
 impl Sandbox {
-    /// Unpacks a tar archive into `/` with the image's own `tar`, owners and modes kept. Only for a sandbox in which no command of a
-    /// solver has run yet. An upload by the engine, which larger archives and images without `tar` need, takes ten times as long: the
-    /// engine starts a process for each.
+    /// Unpacks a tar archive into `/` with the image's own `tar`. Owners and modes stay. No command
+    /// of a solver may have run in the sandbox before.
+    ///
+    /// Larger archives, and images without `tar`, need an upload by the engine. That takes ten
+    /// times as long, since the engine starts a process for each.
     pub async fn unpack(&self, archive: &Spooled) -> Result<(), SandboxError> {
         self.unpack_with("tar", archive).await
     }
@@ -34,7 +36,7 @@ impl Sandbox {
         let done = self.spawn(&process).await?;
         match done.outcome {
             ProcessOutcome::Exited(0) => Ok(()),
-            // An image without this program is no reason not to judge, and not the solver's doing.
+            // The image lacks `tar`. That is not the solver's fault, and no reason not to judge.
             ProcessOutcome::NotStarted(why) => {
                 tracing::debug!(container = %self.id(), why, "`tar` cannot be started, so the engine unpacks");
                 self.upload(archive).await
@@ -79,7 +81,7 @@ mod tests {
             let unpacked = sandbox.unpack_with(tar, archive).await.map_err(|error| error.to_string());
             assert_eq!(unpacked, expect.map_err(str::to_owned), "{tar}");
         };
-        // This engine has no uploads: its refusal shows that one was tried.
+        // This engine has no uploads. Its refusal shows that an upload was tried.
         let refused = Err("the process engine cannot upload an archive");
         check("tar", &empty, Ok(())).await;
         check("tar", &too_large, refused).await;

@@ -1,17 +1,17 @@
-//! What a container has used, as its own control group counts it.
+//! Reads a container's use of resources, as its own control group counts it.
 
 use std::time::Duration;
 
 use super::Sandbox;
 
-/// The memory high-water mark in control groups of version 2 and 1 (kernel documentation,
-/// `cgroup-v2.rst` and `memory.rst`).
+/// Files with the memory's high-water mark, in control groups of version 2 and 1 (kernel
+/// documentation, `cgroup-v2.rst` and `memory.rst`).
 const PEAK_MEMORY: [&str; 2] =
     ["/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"];
-/// Used processor time in control groups of version 2 and 1 (kernel documentation, `cgroup-v2.rst`
-/// and `cpuacct.rst`).
+/// Files with the used processor time, in control groups of version 2 and 1 (kernel documentation,
+/// `cgroup-v2.rst` and `cpuacct.rst`).
 const PROCESSOR_TIME: [&str; 2] = ["/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpuacct/cpuacct.usage"];
-/// Larger than any of these files.
+/// Maximum size of these files.
 const MAX_BYTES: u64 = 4 << 10;
 
 impl Sandbox {
@@ -21,7 +21,8 @@ impl Sandbox {
         self.first_of(PEAK_MEMORY).await?.trim().parse().ok()
     }
 
-    /// Processor time that the container has used. `None` if it does not see its control group.
+    /// Processor time that the container has used. `None` if the container does not see its control
+    /// group.
     pub async fn processor_time(&self) -> Option<Duration> {
         parse_processor_time(&self.first_of(PROCESSOR_TIME).await?)
     }

@@ -1,9 +1,12 @@
-//! The account files of a container, which the engine itself reads when it starts one.
+//! The account files of a container, `/etc/passwd` and `/etc/group`.
 //!
-//! dockerd and runc open `/etc/passwd` and `/etc/group` of the container at every start, and Docker 20.10 opens the latter for every archive, as
-//! root of the host, with no time limit, and while dockerd holds the container's lock. A FIFO in their place blocks such a request for good, and with
-//! it every later one about the container, its removal included. A solver is root in its container, so the files are looked at as soon as
-//! its processes have ended, and before a start with its state.
+//! dockerd and runc open both files at every start of a container. Docker 20.10 opens `/etc/group`
+//! for every archive too. They do it as root of the host, without a time limit, and while dockerd
+//! holds the container's lock. If a FIFO is in their place, such a request never ends, and neither
+//! does any later one about the container, e.g. its removal.
+//!
+//! A solver is root in its container. So the files are checked as soon as its processes have ended,
+//! and before a container starts with its state.
 
 use bollard::query_parameters::ContainerArchiveInfoOptionsBuilder;
 
@@ -12,25 +15,27 @@ use crate::sandbox::{ContainerId, EngineError, Preload};
 use super::Shared;
 use super::api::{self, asked_again};
 
-/// The folder of both.
+/// The folder of both files.
 const FOLDER: &str = "/etc";
-/// Names and the smallest contents with which a container starts as root.
+/// Names, and the smallest contents with which a container starts as root.
 const FILES: [(&str, &str); 2] = [("passwd", "root:x:0:0:root:/root:/bin/bash\n"), ("group", "root:x:0:\n")];
-/// A longer file is no list of accounts: Debian's has 1 to 2 kB. The engine parses it whole.
+/// Maximum size of an account file. The engine parses all of it. Debian's files have 1 to 2 kB.
 const MAX_BYTES: i64 = 1 << 20;
-/// Go's `os.FileMode` of whatever is not a regular file: folder, link, device, FIFO, socket, character device, irregular (`fs.ModeType`).
+/// Go's `os.FileMode` bits of everything that is no regular file, e.g. a folder, a link or a FIFO
+/// (`fs.ModeType`).
 const MODE_TYPE: u32 = 0x8f28_0000;
 const MODE_FOLDER: u32 = 1 << 31;
 
 impl Shared {
-    /// Replaces account files that are links, FIFOs, devices or very long by the smallest ones. A folder stays: the engine refuses it at once.
+    /// Replaces account files that are links, FIFOs, devices or too long. The new ones have the
+    /// smallest contents. A folder stays, since the engine refuses it at once.
     pub(super) async fn make_account_files_plain(&self, id: &ContainerId) -> Result<(), EngineError> {
         for (name, content) in FILES {
             let options = ContainerArchiveInfoOptionsBuilder::new().path(&format!("{FOLDER}/{name}")).build();
             let look = || self.docker.get_container_archive_info(id.as_str(), Some(options.clone()));
             let found = match asked_again(look).await {
                 Ok(found) => found,
-                // A path that the engine cannot resolve is one that it cannot open either.
+                // If the engine cannot resolve a path, it cannot open it either.
                 Err(error) if api::status(&error).is_some() => continue,
                 Err(error) => return Err(self.error("look a file up", error)),
             };

@@ -9,12 +9,13 @@ use bollard::errors::Error;
 use crate::retry::{Again, Backoff};
 use crate::sandbox::EngineError;
 
-/// Attempts of a request that may be repeated, and the pauses between them. Callers hold a lock or a slot meanwhile, so the pauses are short.
+/// Attempts of a request that may be repeated, and the pauses between them. The pauses are short,
+/// because callers hold a lock or a slot meanwhile.
 const BACKOFF: Backoff =
     Backoff { attempts: 3, base: Duration::from_millis(200), cap: Duration::from_millis(400) };
 
-/// Repeats a request after an answer that an overloaded engine, or a proxy before it, may have produced: 5xx, a broken connection, or a 404
-/// for an object that existed a moment ago. Only for requests that may be repeated. Success costs nothing.
+/// Repeats a request after an answer of an overloaded engine or a proxy: 5xx, a broken connection,
+/// or a 404 for an object that existed a moment ago. Only for requests that may be repeated.
 pub(super) async fn asked_again<T, F>(mut ask: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -22,8 +23,9 @@ where
     // Requests that fail together get different pauses.
     static REQUESTS: AtomicU64 = AtomicU64::new(0);
     let seed = REQUESTS.fetch_add(1, Ordering::Relaxed).to_string();
-    // `crate::retry::retry` takes async closures, and a future that awaits one is not known to be `Send` in the engine's boxed futures.
-    // The decision after each attempt is the same function.
+    // `crate::retry::retry` takes async closures. A future that awaits one is not known to be
+    // `Send`, and the engine's boxed futures must be. The decision after each attempt is the same
+    // function.
     let mut attempt = 1;
     loop {
         let error = match ask().await {
@@ -45,7 +47,8 @@ fn again(error: &Error) -> Again {
     }
 }
 
-/// Whether the engine has the container and not the path in it that the request names. It answers 404 for either.
+/// Whether the engine has the container, but not the path that the request names. It answers 404
+/// for both.
 pub(super) fn is_missing_path(error: &Error) -> bool {
     match error {
         Error::DockerResponseServerError { status_code: 404, message } => !names_missing_container(message),
@@ -57,7 +60,7 @@ fn names_missing_container(message: &str) -> bool {
     message.to_ascii_lowercase().contains("no such container")
 }
 
-/// The HTTP status, if the engine answered at all.
+/// The HTTP status. `None` if the engine did not answer.
 pub(super) fn status(error: &Error) -> Option<u16> {
     match error {
         Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
@@ -65,7 +68,7 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// The error and its cause: bollard's own text is often only "error in the client".
+/// The error and its cause. Bollard's own text is often only "error in the client".
 pub(super) fn full_message(error: &Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -110,7 +113,7 @@ fn unreachable(endpoint: &str, error: &Error) -> EngineError {
     }
 }
 
-/// The engine's message ends with the name.
+/// The last word of an engine's message, which is the name.
 fn last_word(message: &str) -> String {
     message.split_whitespace().next_back().unwrap_or_default().to_owned()
 }

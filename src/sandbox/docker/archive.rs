@@ -1,4 +1,4 @@
-//! Folders of a stopped container, as tar bytes.
+//! Downloads folders of a stopped container as tar bytes.
 
 use bollard::query_parameters::{ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder};
 use std::io::Write as _;
@@ -13,17 +13,19 @@ use super::{DockerEngine, Shared};
 
 /// Maximum attempts of a download. An error that blames the container must occur twice.
 const ATTEMPTS: usize = 3;
-/// Lookups of a path, and of `/` after each, that must all agree before the path counts as unreadable. The engine answers 500 for a loop of
-/// links, always, and for trouble of its own, at times. Each lookup is repeated by [`asked_again`].
+/// Lookups of a path, each followed by a lookup of `/`. All must agree before the path counts as
+/// unreadable. The engine always answers 500 for a loop of links, and sometimes for trouble of its
+/// own. [`asked_again`] repeats each lookup.
 const REFUSALS: usize = 3;
-/// Tar consists of blocks of this size, and ends with two zero blocks.
+/// Size of a tar block. An archive ends with two blocks of zeros.
 const BLOCK: usize = 512;
 
 impl DockerEngine {
     /// Downloads the archive of one folder, with a size limit.
     ///
-    /// A missing or unreadable `root` becomes part of a verdict, so it is believed only if the engine reports it twice, says the same when
-    /// it looks the path up, and can look up `/` in the same container.
+    /// A missing or unreadable `root` becomes part of a verdict. So the engine is believed only if
+    /// three things hold. It reports the error twice, a lookup of the path says the same, and a
+    /// lookup of `/` in the same container works.
     pub(in crate::sandbox) async fn archive(
         &self,
         id: &ContainerId,
@@ -52,7 +54,7 @@ impl DockerEngine {
             }
             if attempt == ATTEMPTS {
                 return Err(match error {
-                    // Look-ups find it, or find nothing and cannot be relied on.
+                    // A lookup finds the path. Or it finds nothing, and cannot be relied on.
                     ArchiveError::Missing { root } | ArchiveError::Unreadable { root } => {
                         let message =
                             format!("the engine finds `{root}` in the container, and does not send it");
@@ -68,7 +70,7 @@ impl DockerEngine {
     }
 }
 
-/// What a failed download indicates.
+/// The cause that a failed download points to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum About {
     Path,
@@ -100,7 +102,8 @@ impl Shared {
                 Err(EngineError::Refused { status: 404, .. }) => {
                     return Err(ArchiveError::Missing { root: root.to_owned() });
                 }
-                // The engine reports a loop of links on the path with the same 500 as trouble of its own.
+                // The engine answers 500 for a loop of links on the path, and for trouble of its
+                // own.
                 Err(EngineError::Refused { .. }) => {
                     return Err(ArchiveError::Unreadable { root: root.to_owned() });
                 }
@@ -120,7 +123,8 @@ impl Shared {
         Ok(tar.finish().map_err(spooled)?)
     }
 
-    /// What is wrong with a path of a container that answers for `/`, or refuses every path; `None` if that is not certain.
+    /// Why a path cannot be read, in a container that answers for `/` or that refuses every path.
+    /// `None` if that is not certain.
     async fn why_unread(&self, id: &ContainerId, root: &str) -> Option<Unread> {
         let mut looks = Vec::new();
         loop {
@@ -145,21 +149,23 @@ impl Shared {
     }
 }
 
-/// What lookups have shown of a path that the engine does not send.
+/// The result of lookups of a path that the engine does not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unread {
     Missing,
-    /// The path is refused, and `/` is not.
+    /// The engine refuses the path, but not `/`.
     Path,
-    /// Every path is refused.
+    /// The engine refuses every path.
     All,
 }
 
-/// What looks at a path, and at `/` after each, show, if no more are needed: `None` if that is not certain.
+/// The conclusion from lookups of a path, each with one of `/`, once no more are needed. `None` if
+/// nothing is certain.
 ///
-/// The download's own status does not decide: a path that is only missing is part of the solver's work, and must not count as unreadable
-/// because the engine was in trouble at both downloads. Nor do refusals that end before `/` is looked up: a disk that was full until then
-/// refuses everything, and once made a failure of the solver's.
+/// The download's own status does not decide. A path that is only missing is part of the solver's
+/// work. It must not count as unreadable because the engine was in trouble during both downloads.
+/// Refusals must last until `/` is looked up. A full disk of the host refuses everything, and once
+/// looked like the solver's failure.
 fn conclusion(looks: &[(Found, Found)]) -> ControlFlow<Option<Unread>> {
     let mut shown = None;
     for look in looks {
@@ -177,27 +183,27 @@ fn conclusion(looks: &[(Found, Found)]) -> ControlFlow<Option<Unread>> {
     if looks.len() == REFUSALS { ControlFlow::Break(shown) } else { ControlFlow::Continue(()) }
 }
 
-/// What the engine says when it looks up a path in a container.
+/// The engine's answer to a lookup of a path in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Yes,
-    /// The path, or the container.
+    /// The path or the container is missing.
     Missing,
     Refused,
     Unanswered,
 }
 
-/// How far an archive was read. A body that a proxy truncated can end at any byte, also between two entries, and is then a shorter
-/// archive without an error.
+/// How far an archive was read. A proxy may cut a body off at any byte, also between two entries.
+/// Such a body is a shorter archive without an error.
 #[derive(Default)]
 struct Progress {
-    /// Bytes of the present block.
+    /// The bytes of the present block so far.
     block: Vec<u8>,
-    /// Bytes of content, padded to blocks, before the next header.
+    /// Bytes of content before the next header, padded to blocks.
     content: u64,
-    /// Blocks of zeros in succession where a header was expected.
+    /// Number of successive blocks of zeros in place of a header.
     zeros: usize,
-    /// A header that cannot be read: nothing after it can be followed.
+    /// A header could not be read, so nothing after it can be followed.
     damaged: bool,
 }
 
@@ -231,7 +237,7 @@ impl Progress {
         self.block.clear();
     }
 
-    /// Whether the archive's end was read: two blocks of zeros.
+    /// Whether the end of the archive was read: two blocks of zeros.
     fn is_complete(&self) -> bool {
         self.zeros == 2 && !self.damaged
     }
@@ -241,7 +247,8 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// The path and `/` are `of` this kind, and the engine refuses so many lookups before it says so.
+    /// The engine refuses `refusals` lookups, and then says that the path and `/` are `of` this
+    /// kind.
     #[test]
     fn only_lasting_refusals_make_a_path_unreadable() {
         use Found::{Missing, Refused, Unanswered, Yes};
@@ -262,7 +269,7 @@ mod tests {
         for of in [(Yes, Yes), (Missing, Missing), (Unanswered, Yes), (Refused, Unanswered)] {
             check(of, 0, None);
         }
-        // Wherever the trouble ends, the path is there.
+        // Whenever the trouble ends, the path is there.
         for refusals in 1..2 * REFUSALS {
             check((Yes, Yes), refusals, None);
         }

@@ -1,4 +1,4 @@
-//! A limit on what an image build writes. The engine has none for builds.
+//! A limit on the bytes that an image build writes. The engine has none for builds.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,13 @@ use super::quota::POLLED_EVERY;
 use super::watchdog::LayerPlace;
 use super::writable_layer::Most;
 
-/// What the steps of a build may write together. Not counted are the image that it begins with and
-/// what `COPY` and `ADD` write.
+/// Maximum bytes that the steps of a build may write together. The base image and the files of
+/// `COPY` and `ADD` do not count.
 pub(super) const MAX_BUILD_BYTES: u64 = 10 << 30;
 
 impl Shared {
-    /// Returns when the build has written too much. `container`: that of the step that runs.
+    /// Returns when the build has written too much. `container` is the container of the running
+    /// step.
     pub(super) async fn until_too_large(&self, container: watch::Receiver<Option<String>>) {
         let mut written = BTreeMap::new();
         while written.values().sum::<u64>() <= MAX_BUILD_BYTES {

@@ -18,7 +18,7 @@ pub(super) struct DockerContainer {
     pub(super) id: ContainerId,
 }
 
-// The operations are methods of the engine, each in the file of its theme.
+// The operations are methods of the engine. Each is in the file of its theme.
 impl ContainerApi for DockerContainer {
     fn engine(&self) -> &'static str {
         NAME
@@ -88,7 +88,7 @@ impl ContainerApi for DockerContainer {
             if let Err(error) = shared.remove(id.as_str()).await {
                 tracing::warn!(container = %id, %error, "cannot remove a container");
             }
-            // Only now: a snapshot cannot be removed before the last container created from it.
+            // Dropped last: a snapshot cannot be removed before the last container made from it.
             drop(image);
         };
         self.engine.shared.removals.spawn_on(removal, &self.engine.shared.runtime);

@@ -1,4 +1,4 @@
-//! Finds the endpoint of a container engine. `run` and `doctor` share this list of endpoints and this test.
+//! Finds the endpoint of a container engine. `run` and `doctor` share this list and this test.
 
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use thiserror::Error;
 pub(super) const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 /// Docker's port for plain HTTP.
 const PLAIN_HTTP_PORT: u16 = 2375;
-/// A healthy engine answers a ping within milliseconds; one that systemd starts on demand takes a few seconds.
+/// Time-out of a ping. A healthy engine answers within milliseconds. An engine that systemd starts
+/// on demand takes a few seconds.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// First bytes of an engine's answer to a ping.
 const PONG: &str = "OK";
@@ -37,7 +38,8 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// A client of this endpoint, whose requests fail if an answer does not begin within `timeout`. Sends nothing yet.
+    /// A client for this endpoint. Its requests fail if an answer does not begin within `timeout`.
+    /// It sends nothing yet.
     pub(super) fn client(&self, timeout: Duration) -> Result<Docker, Error> {
         let seconds = timeout.as_secs().max(1);
         match self {
@@ -70,7 +72,7 @@ impl Environment {
         Self::new(PathBuf::from("/"), |name| env::var(name).ok())
     }
 
-    /// Reads the variables; an empty one counts as not set, as it does for Docker.
+    /// Reads the variables. An empty one counts as not set, as for Docker.
     pub(super) fn new(root: PathBuf, var: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| var(name).filter(|value| !value.is_empty());
         Self {
@@ -96,7 +98,7 @@ pub(super) enum DockerHost {
     Unset,
     /// Only this endpoint is used.
     Endpoint(Endpoint),
-    /// An address that is not supported (`ssh://`, TLS).
+    /// An address that is not supported, e.g. `ssh://` or TLS.
     Unsupported(String),
 }
 
@@ -126,7 +128,8 @@ fn has_port(address: &str) -> bool {
     end.contains(':')
 }
 
-/// The usual sockets in order of preference: the system's Docker, the user's own Docker, then Podman.
+/// The usual sockets in order of preference: the system's Docker, the user's own Docker, then
+/// Podman.
 fn usual_sockets(environment: &Environment) -> Vec<Endpoint> {
     let of_session = |socket: &str| environment.runtime_dir.as_ref().map(|folder| folder.join(socket));
     let of_home = |socket: &str| environment.home.as_ref().map(|home| home.join(socket));
@@ -160,7 +163,7 @@ impl ProbeFailure {
 pub(super) enum ProbeError {
     #[error("there is no such socket")]
     NoSocket,
-    /// Its folder cannot be looked into, as that of Podman's system socket by ordinary users. There may be no socket.
+    /// This user may not look into the socket's folder, e.g. Podman's. There may be no socket.
     #[error("{0}")]
     Inaccessible(io::Error),
     #[error("permission to connect is denied")]
@@ -169,7 +172,7 @@ pub(super) enum ProbeError {
     NoAnswer(Error),
     #[error("no answer to a ping within {} s", PING_TIMEOUT.as_secs())]
     TimedOut,
-    /// Another kind of server.
+    /// Another kind of server answered.
     #[error("the server there is not a container engine (its answer to a ping: {answer})")]
     NotAnEngine { answer: String },
 }
@@ -184,7 +187,7 @@ pub(super) enum NotFound {
 }
 
 impl NotFound {
-    /// The endpoint to name in an error: `DOCKER_HOST`, or the socket that most machines use.
+    /// The endpoint for error messages: `DOCKER_HOST`, or the usual socket.
     pub(super) fn endpoint(&self) -> String {
         match self {
             Self::UnsupportedHost { host } => host.clone(),
@@ -198,7 +201,7 @@ impl NotFound {
     }
 }
 
-/// The existing sockets with their failures, or all endpoints that were tried.
+/// The sockets that exist, with their failures. If there are none, all endpoints that were tried.
 fn list(failures: &[ProbeFailure]) -> String {
     let existing: Vec<String> = failures
         .iter()
@@ -256,7 +259,7 @@ async fn ping(endpoint: &Endpoint) -> Result<(), ProbeError> {
     }
 }
 
-/// The innermost cause: bollard's own text is often only "error in the client".
+/// The innermost cause. Bollard's own text is often only "error in the client".
 fn reason(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -267,7 +270,7 @@ fn reason(error: &Error) -> String {
     text
 }
 
-/// The kind of the operating system's error behind this one.
+/// The kind of the operating system's error that caused this one.
 fn io_kind(error: &Error) -> Option<io::ErrorKind> {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -288,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// What a test places at a socket's path.
+    /// A test's file or server at a socket's path.
     #[derive(Clone, Copy)]
     enum At {
         /// A socket file without a listener, as a killed daemon leaves it.
@@ -379,7 +382,7 @@ mod tests {
             (&[engine(DESKTOP), engine(PODMAN)], DESKTOP),
             (&[engine(PODMAN), engine(ROOT_PODMAN)], PODMAN),
             (&[engine(ROOT_PODMAN)], ROOT_PODMAN),
-            // A socket that exists is not enough: `run` used to choose these.
+            // An existing socket is not enough. `run` once chose these.
             (&[At::Dead(SYSTEM), engine(SESSION)], SESSION),
             (&[At::File(SYSTEM), engine(HOME)], HOME),
             (&[At::Closing(SYSTEM), engine(HOME)], HOME),
@@ -402,7 +405,7 @@ mod tests {
             &[engine(SYSTEM)],
             Err("only unix:// and tcp:// without TLS are supported"),
         );
-        // Sockets of a session or a home folder are only known by their variables.
+        // Only variables tell of sockets in a session or a home folder.
         check(
             &[],
             &[engine(SESSION), engine(HOME)],

@@ -1,7 +1,7 @@
 //! The engine's events of live containers: out of memory, paused, resumed.
 //!
-//! The engine keeps its last few hundred events, of all containers: on a busy host those of some
-//! seconds. So they are noted as they happen. The engine's own list is asked only for the
+//! The engine stores only its last few hundred events. On a busy host these are the events of some
+//! seconds. So events are noted as they happen. The engine's own list is only asked for
 //! out-of-memory events that were missed while no stream was open.
 
 use std::collections::HashMap;
@@ -18,9 +18,9 @@ use crate::sandbox::ContainerId;
 
 use super::{DockerEngine, Shared};
 
-/// Time to wait for late events.
+/// Maximum wait for late events.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
-/// Pause before a stream of events that has ended is opened again.
+/// Pause before an ended stream of events is opened again.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 /// Notes events of live containers until `stop`.
@@ -62,7 +62,7 @@ fn oom_events(
 }
 
 impl DockerEngine {
-    /// Number of out-of-memory events of a live container that were noted.
+    /// Number of noted out-of-memory events of a live container.
     pub(in crate::sandbox) fn out_of_memory_kills(&self, id: &ContainerId) -> usize {
         self.shared.live().get(id).map_or(0, |watched| watched.oom_times.len())
     }
@@ -86,7 +86,8 @@ impl Shared {
         }
     }
 
-    /// Times of the container's out-of-memory events, in seconds since 1970: those that were noted, and those that the engine still has.
+    /// Times of the container's out-of-memory events, in seconds since 1970. They are those that
+    /// were noted, and those that the engine still has.
     pub(super) async fn oom_times(&self, id: &ContainerId) -> Vec<i64> {
         let mut events = Box::pin(oom_events(&self.docker, id));
         let mut times = Vec::new();

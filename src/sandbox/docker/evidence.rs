@@ -1,8 +1,10 @@
 //! Why a container no longer answers: evidence from the engine, the host and the guest's exit.
 //!
-//! Two mistakes are possible, and they are not equally bad. A loss that the solver caused and that is classified as infrastructure gives
-//! a failure a second attempt; that must be impossible. A loss that the host caused and that is blamed on the solver must be rare. So
-//! wherever two readings are possible, the one that disadvantages the solver is chosen, or none ([`Evidence::blame`] is `None`).
+//! There are two possible mistakes. If a loss that the solver caused is blamed on the
+//! infrastructure, a failure gets a second attempt. That must be impossible. If a loss that the
+//! host caused is blamed on the solver, an honest solver fails. That must be rare. So where the
+//! evidence has two readings, it counts against the solver, or blames nobody ([`Evidence::blame`]
+//! is `None`).
 
 use std::fs;
 use std::time::Duration;
@@ -21,22 +23,23 @@ use super::{DockerEngine, watchdog};
 
 /// Exit status of a process that was killed.
 const KILLED: i64 = 128 + 9;
-/// Exit code that the engine records for a container whose end it missed because the engine itself was down.
+/// The engine's exit status for a container whose end it missed, because it was down itself.
 const UNKNOWN_STATUS: i64 = 255;
-/// The engine records an out-of-memory event some 50 ms before the exit that it caused; a busy engine takes longer.
+/// Maximum time between an out-of-memory event and the exit that it caused. It is some 50 ms, and
+/// longer for a busy engine.
 const OOM_BEFORE_EXIT: Duration = Duration::from_secs(5);
 /// Number of process listings of a silent container, and the time between two of them.
 const LOOKS: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(400);
-/// Utilisation of the host's processors from which on a process of low share may not run for seconds.
+/// From this load of the host's processors on, a process with a low share may not run for seconds.
 const SATURATED: f64 = 0.95;
 
 impl DockerEngine {
-    /// Classifies the end of a sandbox that this side observed as `closed`.
+    /// Finds out why a sandbox ended, if the host observed its end as `closed`.
     pub(in crate::sandbox) async fn why_lost(&self, id: &ContainerId, closed: Closed) -> SandboxError {
         let shared = &self.shared;
         let lost = |evidence, detail| SandboxError::Lost(Loss { evidence, detail });
-        // Our own kill, for the container's own limits, takes precedence over all other evidence.
+        // A kill of ours, for the container's own limits, comes before all other evidence.
         if let Some(loss) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
             return SandboxError::Lost(loss);
         }
@@ -44,7 +47,7 @@ impl DockerEngine {
             // The stream ends a moment before the engine has recorded the exit.
             let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
             let mut exit = Box::pin(shared.docker.wait_container(id.as_str(), Some(options)));
-            // The answer is not needed: the state is requested next.
+            // The answer is not needed, since the state is requested next.
             let _ = tokio::time::timeout(EXIT_NOTED, exit.next()).await;
         }
         let state = match shared.inspect_state(id.as_str()).await {
@@ -52,7 +55,7 @@ impl DockerEngine {
             Err(EngineError::NoSuchContainer { .. }) => return lost(Evidence::Removed, closed.detail),
             Err(error) => return SandboxError::Engine(error),
         };
-        // The watchdog may have killed it in the meantime.
+        // The watchdog may have killed the container meanwhile.
         if let Some(loss) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
             return SandboxError::Lost(loss);
         }
@@ -73,7 +76,8 @@ impl DockerEngine {
                 _ => Vec::new(),
             };
             match of_exit(&state, &events) {
-                // The host gave the containers more memory than it has, and this one may have stayed within its own limit.
+                // The host promised the containers more memory than it has. This one may have
+                // stayed within its own limit.
                 Evidence::OutOfMemory if self.lacked_memory_of_host(id).await => Evidence::Unexplained,
                 evidence => evidence,
             }
@@ -86,7 +90,8 @@ impl DockerEngine {
         lost(evidence, detail)
     }
 
-    /// Whether the kernel killed processes of the container for want of the host's memory, and none for the container's own limit.
+    /// Whether the kernel killed processes of the container because the host lacked memory, and
+    /// none because of the container's own limit.
     async fn lacked_memory_of_host(&self, id: &ContainerId) -> bool {
         match self.shared.docker.inspect_container(id.as_str(), None).await {
             Ok(inspected) => self.shared.lacked_memory_of_host(&inspected.id.unwrap_or_default()).await,
@@ -94,15 +99,15 @@ impl DockerEngine {
         }
     }
 
-    /// A write failed with ENOSPC. `None` if neither the container's own limit nor the host's disk explains it: the full file
-    /// system is then one in memory, which belongs to the container.
+    /// Why a write failed with ENOSPC. `None` if neither the container's own limit nor the host's
+    /// disk is the cause. Then a file system in memory was full, which is the container's own.
     pub(in crate::sandbox) async fn why_full(&self, id: &ContainerId) -> Option<Loss> {
         let loss = watchdog::why_full(&self.shared, id).await?;
         tracing::warn!(container = %id, %loss, "disk full");
         Some(loss)
     }
 
-    /// Whether the host has no processor time left for a container that needs almost none.
+    /// Whether the host lacks even the little processor time that the guest needs.
     async fn host_is_busy(&self, id: &ContainerId, guest: i64) -> bool {
         // The load of a remote host is unknown here.
         if !self.shared.is_on_this_host() {
@@ -111,7 +116,7 @@ impl DockerEngine {
         let Some(before) = processor_time() else { return false };
         let mut looks = Vec::new();
         for _ in 0..LOOKS {
-            // With a row for each thread: the one that a process is named after may sleep while others work.
+            // One row for each thread. The main thread of a process may sleep while others work.
             let options = TopOptionsBuilder::new().ps_args("-eLo pid,stat,ni,cls").build();
             let Ok(top) = self.shared.docker.top_processes(id.as_str(), Some(options)).await else {
                 return false;
@@ -124,25 +129,27 @@ impl DockerEngine {
     }
 }
 
-/// Classifies the exit of the guest. `oom_events` are the times of the known out-of-memory events.
+/// The evidence of the guest's exit. `oom_events` are the times of known out-of-memory events.
 fn of_exit(state: &ContainerState, oom_events: &[i64]) -> Evidence {
     match state.exit_code {
         Some(KILLED) if ended_by_oom(state, oom_events) => Evidence::OutOfMemory,
-        // Process 1 of a PID namespace gets no signal from inside, and its limits cannot be set from inside (see `become_guest`).
+        // Nothing inside a PID namespace can signal its process 1, or set its limits (see
+        // `become_guest`).
         Some(KILLED | UNKNOWN_STATUS) => Evidence::KilledFromOutside,
         Some(status) if status == i64::from(ending::LIMIT) => Evidence::GuestLimit,
         Some(status) if status == i64::from(ending::PROTOCOL) => Evidence::Protocol,
-        // Its input ended, which only the engine holds: the connection to the engine broke.
+        // The guest's input ended. Only the engine holds it, so the connection to the engine broke.
         Some(status) if status == i64::from(ending::HUNG_UP) => Evidence::StreamBroken,
         Some(_) | None => Evidence::Unexplained,
     }
 }
 
-/// Whether the SIGKILL came from the kernel because the container was at its memory limit.
+/// Whether the kernel sent the SIGKILL because the container was at its memory limit.
 ///
-/// The engine's flag says only that some process of the container was ever killed by the OOM killer. Nothing in the container can send the
-/// SIGKILL that ended it, so if all recorded events are long before the end, it came from outside. Without any event the flag decides. A
-/// child's event within seconds of a kill from outside is blamed on the solver.
+/// The engine's flag only says that the OOM killer ever killed some process of the container.
+/// Nothing in the container can send the SIGKILL that ended it. So if all recorded events are long
+/// before the end, the signal came from outside. Without any event the flag decides. If a child's
+/// event is within seconds of a kill from outside, the solver is blamed.
 fn ended_by_oom(state: &ContainerState, oom_events: &[i64]) -> bool {
     let flagged = state.oom_killed == Some(true);
     let Some(last) = oom_events.iter().max() else { return flagged };
@@ -164,8 +171,8 @@ fn processor_time() -> Option<ProcessorTime> {
     parse_processor_time(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Reads the first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. The last two are
-/// contained in the first two.
+/// Reads the first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest
+/// guest_nice`. The last two are part of the first two.
 fn parse_processor_time(stat: &str) -> Option<ProcessorTime> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let ticks: Vec<u64> = fields.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -174,9 +181,11 @@ fn parse_processor_time(stat: &str) -> Option<ProcessorTime> {
     Some(ProcessorTime { busy: total - idle, total })
 }
 
-/// Whether the host was busy all the time, while in the container only the guest was runnable, with the priority that the engine
-/// gave it. Each sample is a table of `pid`, `stat`, `ni` and `cls` of all threads. Root in a container may lower the guest's priority and then use up
-/// all the container's processor time: the host is not overloaded in that case.
+/// Whether the host was busy all the time, and only the guest was runnable in the container. Each
+/// look is a table of `pid`, `stat`, `ni` and `cls` of all threads.
+///
+/// The guest must have the priority that the engine gave it. Root in a container can lower the
+/// guest's priority, and then use up the container's processor time. The host is not busy then.
 fn is_host_busy(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: &[Vec<Vec<String>>]) -> bool {
     let total = after.total.saturating_sub(before.total);
     let busy = after.busy.saturating_sub(before.busy);
@@ -186,7 +195,7 @@ fn is_host_busy(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: 
         if pid.parse() == Ok(guest) {
             nice == "0" && class == "TS"
         } else {
-            // Sleeping, or a zombie.
+            // The thread sleeps, or is a zombie.
             stat.starts_with(['S', 'Z', 'I'])
         }
     };
@@ -219,7 +228,7 @@ mod tests {
         check(137, true, &[100], Evidence::OutOfMemory);
         check(137, true, &[10, 97], Evidence::OutOfMemory);
         check(137, true, &[101], Evidence::OutOfMemory);
-        // The flag may be set late.
+        // The engine may set the flag late.
         check(137, false, &[100], Evidence::OutOfMemory);
         // A child ran out of memory, was killed, and the container continued.
         check(137, true, &[10, 60], Evidence::KilledFromOutside);

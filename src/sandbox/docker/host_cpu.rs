@@ -1,4 +1,4 @@
-//! How busy the processors of the host are, and with what: a program that others keep from running says nothing by the time it takes.
+//! Host CPU load. On a busy host a slow program proves nothing.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use crate::sandbox::{ContainerId, HostLoad};
 use super::{DockerEngine, Shared};
 
 impl Shared {
-    /// Runnable tasks of the host now. `None` if the engine is remote.
+    /// Runnable threads of the host now. `None` if the engine is remote.
     pub(super) fn host_load(&self) -> Option<HostLoad> {
         if !self.is_on_this_host() {
             return None;
         }
         let runnable = runnable(&fs::read_to_string("/proc/loadavg").ok()?)?;
-        // Not `available_parallelism`, which is this process's share of them.
+        // `available_parallelism` would be this process's share of the processors.
         let processors = processors(&fs::read_to_string("/proc/stat").ok()?);
         (processors > 0).then_some(HostLoad { runnable, processors })
     }
@@ -24,7 +24,7 @@ impl Shared {
 impl DockerEngine {
     /// Runnable threads of a container now.
     pub(in crate::sandbox) async fn runnable_threads(&self, id: &ContainerId) -> Option<u32> {
-        // With a row for each thread.
+        // One row for each thread.
         let options = TopOptionsBuilder::new().ps_args("-eLo pid,stat").build();
         let top = self.shared.docker.top_processes(id.as_str(), Some(options)).await.ok()?;
         let rows = top.processes.unwrap_or_default();
@@ -33,7 +33,8 @@ impl DockerEngine {
     }
 }
 
-/// The fourth field of `/proc/loadavg`, as in `0.20 0.18 0.12 1/80 11206` (proc(5)): runnable threads of the host.
+/// The runnable threads of the host: the fourth field of `/proc/loadavg`, e.g. `1/80` in
+/// `0.20 0.18 0.12 1/80 11206` (proc(5)).
 fn runnable(loadavg: &str) -> Option<u32> {
     loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }

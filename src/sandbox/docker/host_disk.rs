@@ -1,5 +1,5 @@
-//! Notes which containers ran while the disk of the host was full. Their programs could not write, and an engine does not report that:
-//! without this note the failure of a program would look like the solver's.
+//! Notes which containers ran while the host's disk was full. Their programs could not write, and
+//! the engine does not report that. Without this note, such a failure would look like the solver's.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,26 +13,28 @@ use super::watchdog::{self, FULL_FREE_BYTES, Watched};
 use super::writable_layer::Held;
 use super::{DockerEngine, Shared};
 
-/// Interval between two looks, each of one system call. A disk that is full for a shorter time can be missed.
+/// Interval between two looks. Each look is one system call. A disk that is full for a shorter time
+/// can be missed.
 const EVERY: Duration = Duration::from_millis(200);
-/// Interval while the disk is full, when the files of containers are counted.
+/// Interval while the disk is full. Each look then counts the files of containers.
 const EVERY_WHILE_FULL: Duration = Duration::from_secs(1);
 const MIB: u64 = 1024 * 1024;
 
-/// A disk that was full so long ago may have been full when a program wrote: longer than between two looks.
+/// A disk that was full this long ago may have been full when a program wrote. It is longer than
+/// the interval between two looks.
 const RECENTLY: Duration = Duration::from_millis(1_500);
 
-/// What was seen of the disk.
+/// Observations of the disk.
 #[derive(Debug, Default)]
 pub(super) struct HostDisk {
     /// The engine's folder, once it is known.
     root: Option<PathBuf>,
-    /// When the disk was full last, and the bytes that were free.
+    /// When the disk was last full, and how many bytes were free.
     full: Option<(Instant, u64)>,
 }
 
 impl HostDisk {
-    /// Looks. The bytes that are free, if these are too few.
+    /// Looks at the disk. Returns the free bytes if they are too few.
     fn look(&mut self) -> Option<u64> {
         let free = self.root.as_ref().and_then(|root| watchdog::free_bytes(root));
         let full = free.filter(|free| *free < FULL_FREE_BYTES)?;
@@ -40,7 +42,7 @@ impl HostDisk {
         Some(full)
     }
 
-    /// Looks. The bytes that are free, or were recently, if these are too few.
+    /// Looks at the disk. Returns the free bytes if they are too few, or were recently.
     fn look_back(&mut self) -> Option<u64> {
         self.look();
         self.full.filter(|(at, _)| at.elapsed() < RECENTLY).map(|(_, free)| free)
@@ -70,8 +72,9 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     }));
 }
 
-/// Notes it for a container that has used at most half of its own limit. One that has used more may have filled the disk itself, and
-/// could turn its failure into one of the host; so may one whose use cannot be counted.
+/// Notes the full disk for a container that has used at most half of its own limit. A container
+/// that has used more may have filled the disk itself. It could then turn its failure into one of
+/// the host, and so could a container whose use cannot be counted.
 async fn note(shared: &Shared, id: &ContainerId, free: u64) {
     let unnoted = shared
         .live()
@@ -79,7 +82,7 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
         .filter(|watched| watched.host_disk_full.is_none() && !watched.held_disk)
         .map(|watched| watched.max_bytes);
     let Some(max_bytes) = unnoted else { return };
-    // It does not exist yet, or the engine does not say: it is looked at again.
+    // The container does not exist yet, or the engine does not answer. The next look asks again.
     let Some(layer) = shared.writable_layer(id.as_str()).await else { return };
     // Walking folders blocks.
     let held = tokio::task::spawn_blocking(move || layer.held(max_bytes)).await.unwrap_or(Held::Unknown);
@@ -95,14 +98,14 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
 }
 
 impl Watched {
-    /// The disk of the host has only `free` bytes, and the container holds so much of it.
+    /// Notes that only `free` bytes are free while the container holds `held` of the disk.
     fn note(&mut self, free: u64, held: Held) {
         match held {
             Held::Little => {
                 let detail = format!("{} MiB were free while the container ran", free / MIB);
                 self.host_disk_full = Some(Loss { evidence: Evidence::HostDiskFull, detail });
             }
-            // It may delete its files before the next look.
+            // The container may delete its files before the next look.
             Held::Much | Held::Unknown => self.held_disk = true,
         }
     }
@@ -133,7 +136,8 @@ impl DockerEngine {
         Some(HostSize { memory_mb, storage_mb: disk.map(|disk| (disk.f_blocks * disk.f_frsize) >> 20) })
     }
 
-    /// What is known about the disk of the host while this container ran, which may have begun after the last look.
+    /// Evidence that the host's disk was full while this container ran. The container may have
+    /// started after the last look.
     pub(in crate::sandbox) async fn host_disk_full(&self, id: &ContainerId) -> Option<Loss> {
         let full = self.shared.host_disk().look_back();
         if let Some(free) = full {

@@ -1,4 +1,4 @@
-//! Task images, built once.
+//! Images of tasks. Each is built once.
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
@@ -25,29 +25,33 @@ use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, watchdog};
 
 /// Repository of task images.
 const TASKS: &str = "termsmith/task";
-/// Kept bytes of a build's log: package managers print megabytes, and the error is at the end.
+/// Maximum bytes of a build's log. Package managers print megabytes, and the error is at the end.
 const MAX_LOG: usize = 256 * 1024;
-/// Memory limit of each build step, without swap. Compilers and package managers stay below it; a foreign Dockerfile
-/// that exceeds it must not exhaust the host. The API's integer type allows no larger value.
+/// Memory limit of each build step, without swap. Compilers and package managers stay below it. A
+/// foreign Dockerfile that exceeds it must not use up the host's memory. The API's integer type
+/// allows no larger value.
 const BUILD_MEMORY: i32 = i32::MAX;
-/// CPU quota of a build per [`BUILD_CPU_PERIOD`]: two processors, which is as much as most steps use.
+/// CPU quota of a build for each [`BUILD_CPU_PERIOD`]: two processors. Most steps use no more.
 const BUILD_CPU_QUOTA: i32 = 2 * BUILD_CPU_PERIOD;
 /// Microseconds: the kernel's default period.
 const BUILD_CPU_PERIOD: i32 = 100_000;
-/// Builds of a step that the host may have disturbed, and the pauses between them.
+/// Number of builds of a step that the host may have disturbed, and the pauses between them.
 const BUILD_BACKOFF: Backoff =
     Backoff { attempts: 3, base: Duration::from_secs(1), cap: Duration::from_secs(4) };
-/// Bytes of a step's output in which its reason is looked for.
+/// Bytes of a step's output that are searched for the reason of its failure.
 const STEP_OUTPUT: usize = 16 * 1024;
-/// The builder's line before the name of a step's container.
+/// The start of the builder's line that names a step's container.
 const RUNNING_IN: &str = " ---> Running in ";
-/// The text of ENOSPC, in lower case: the engine's programs and the C library differ in the first letter.
+/// The text of ENOSPC in lower case. The engine's programs and the C library differ in the first
+/// letter.
 const NO_SPACE: &str = "no space left on device";
-/// Interval at which a lock held by another process is tried. A blocking wait could not be cancelled.
+/// Interval between attempts at a lock that another process holds. A blocking wait could not be
+/// cancelled.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 
 impl DockerEngine {
-    /// The image for `spec`. Tasks of this process synchronise by a lock in memory, processes by a lock file.
+    /// The image for `spec`. Tasks of this process wait for each other at a lock in memory, and
+    /// processes at a lock file.
     pub(in crate::sandbox) async fn ensure_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
         let digest = spec.digest.rsplit(':').next().unwrap_or_default();
         let reference = format!("{TASKS}:{digest}");
@@ -63,7 +67,8 @@ impl DockerEngine {
         Ok(Image::named(reference))
     }
 
-    /// Builds the image for `spec` without the layer cache. It lives as long as the returned value.
+    /// Builds the image for `spec` without the layer cache. The image lives as long as the returned
+    /// value.
     pub(in crate::sandbox) async fn rebuild_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
@@ -71,7 +76,7 @@ impl DockerEngine {
         Ok(Image::guarded(reference, guard))
     }
 
-    /// Configuration that containers of `image` inherit.
+    /// The configuration that containers of `image` inherit.
     pub(in crate::sandbox) async fn image_config(&self, image: &Image) -> Result<ImageConfig, EngineError> {
         let inspected = asked_again(|| self.shared.docker.inspect_image(image.reference())).await;
         let inspected = inspected.map_err(|error| self.shared.error("inspect an image", error))?;
@@ -93,9 +98,9 @@ impl DockerEngine {
         })
     }
 
-    /// Builds an image. A step whose failure the host may have caused as well is built again: if it
-    /// fails each time, the Dockerfile is at fault, unless the host has no space left or the engine
-    /// starts no container of its image.
+    /// Builds an image. If the host may have caused the failure of a step, the step is built again.
+    /// If it fails each time, the Dockerfile is at fault. The exceptions are a host without space,
+    /// and an engine that cannot start a container of the step's image.
     async fn build(&self, reference: &str, spec: &ImageSpec<'_>, layers: Layers) -> Result<(), ImageError> {
         let dockerfile = spec.context.text("Dockerfile").unwrap_or_default();
         self.shared.have_bases(dockerfile, spec.timeout).await?;
@@ -113,7 +118,7 @@ impl DockerEngine {
                         );
                         return Err(EngineError::Transport { action: "build an image", message }.into());
                     }
-                    // The engine's trouble may have passed meanwhile; a missing file of COPY stays
+                    // The engine's trouble may have passed meanwhile. A missing file of COPY stays
                     // missing.
                     (ImageError::Build { log }, if step.runs() { Again::Yes } else { Again::Never })
                 }
@@ -134,7 +139,7 @@ enum Layers {
 }
 
 impl Shared {
-    /// The lock of those in this process that make the image `name`.
+    /// The lock of the tasks in this process that build the image `name`.
     pub(super) fn build_lock(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         builds.entry(name.to_owned()).or_default().clone()
@@ -148,9 +153,10 @@ impl Shared {
         }
     }
 
-    /// Removes an image. A missing image is not an error, and neither is one that a container still uses: a later sweep removes it.
+    /// Removes an image. A missing image is no error. An image that a container still uses is none
+    /// either, since a later sweep removes it.
     pub(super) async fn remove_image(&self, reference: &str) -> Result<(), EngineError> {
-        // Without `force`, which would untag an image in use and leave its layers.
+        // `force` would remove the name of an image in use, and leave its layers.
         let options = RemoveImageOptionsBuilder::new().build();
         match self.docker.remove_image(reference, Some(options), None).await {
             Ok(_) => Ok(()),
@@ -177,7 +183,8 @@ impl Shared {
             Layers::Cached => HashMap::from([(TASK_LABEL, spec.digest)]),
             Layers::Fresh => HashMap::from([(OWNER_LABEL, owner.as_str())]),
         };
-        // The classic builder: its layer cache makes the identical first lines of all Dockerfiles one shared base.
+        // The classic builder has a layer cache. With it, the equal first lines of all Dockerfiles
+        // become one shared base.
         let options = BuildImageOptionsBuilder::new()
             .dockerfile("Dockerfile")
             .t(reference)
@@ -206,7 +213,7 @@ impl Shared {
                 }
                 Ok(())
             };
-            // Returning drops the stream, and with it the request: the engine then cancels the build.
+            // Returning drops the stream and its request. The engine then cancels the build.
             tokio::select! {
                 ended = tokio::time::timeout(spec.timeout, read) => Some(ended),
                 () = self.until_too_large(container) => None,
@@ -220,7 +227,7 @@ impl Shared {
         };
         let text = |log: HeadTail| String::from_utf8_lossy(&log.into_bytes()).into_owned();
         match ended {
-            // A truncated stream looks like a complete one.
+            // A truncated stream looks like a complete one, so the image is looked up.
             Ok(Ok(())) if self.has_image(reference).await? => Ok(()),
             Ok(Ok(())) => Err(EngineError::Transport {
                 action: "build an image",
@@ -235,7 +242,7 @@ impl Shared {
                     self.why_step_failed(step, error, text(log)).await
                 }
             }),
-            // A Dockerfile with a syntax error.
+            // The Dockerfile has a syntax error.
             Ok(Err(Error::DockerResponseServerError { status_code: 400, message })) => {
                 Err(ImageError::Build { log: message }.into())
             }
@@ -243,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// Classifies the failure of a build step, of which the engine says `error`.
+    /// Finds out who caused the failure of a build step. `error` is the engine's message.
     async fn why_step_failed(&self, step: BuildStep, error: String, log: String) -> BuildFailure {
         let free = self.host_free_bytes().await;
         let met_oom = async |id: &str| {
@@ -272,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// Free bytes on the disk of a local engine.
+    /// Free bytes on the engine's disk, if the engine is local.
     async fn host_free_bytes(&self) -> Option<u64> {
         watchdog::free_bytes(&self.root_on_this_host().await?)
     }
@@ -281,11 +288,11 @@ impl Shared {
 /// Why a build gave no image.
 enum BuildFailure {
     Final(ImageError),
-    /// The host may have caused it as well as the Dockerfile.
+    /// The host or the Dockerfile caused it.
     Unclear {
         log: String,
     },
-    /// The engine ended a step before its command did.
+    /// The engine ended a step before the step's command ended.
     NoStatus {
         log: String,
         error: String,
@@ -310,22 +317,22 @@ impl From<EngineError> for BuildFailure {
 struct BuildStep {
     /// The engine's line: `Step 2/3 : RUN make`.
     name: String,
-    /// The container in which it runs.
+    /// The container of the step.
     container: Option<String>,
-    /// The image in which it runs.
+    /// The image of that container.
     image: Option<String>,
-    /// The end of its output.
+    /// The end of the step's output.
     output: Vec<u8>,
 }
 
 impl BuildStep {
-    /// Whether it runs a command, whose container the engine starts.
+    /// Whether the step runs a command. The engine starts a container for it.
     fn runs(&self) -> bool {
         self.name.split_once(" : ").is_some_and(|(_, instruction)| instruction.starts_with("RUN "))
     }
 
-    /// Reads a piece of the build's log. A step can print lines that look like the builder's; that makes it neither less its own fault
-    /// nor the host's, since neither an out-of-memory event nor a full disk can be printed.
+    /// Reads a piece of the build's log. A step can print lines that look like the builder's. That
+    /// does not move the blame, because a step cannot print an out-of-memory event or a full disk.
     fn observe(&mut self, text: &str) {
         if text.starts_with("Step ") {
             let image = self.image.take();
@@ -350,10 +357,11 @@ enum StepFailure {
 }
 
 impl StepFailure {
-    /// From the engine's error, the step's output, its out-of-memory events, and the host's free disk space. What a step prints, and the
-    /// status that it ends with, are its own choice, so neither alone blames the host.
+    /// Decides from the engine's error, the step's output, its out-of-memory events, and the host's
+    /// free disk space. A step chooses its own output and status, so neither alone blames the host.
     fn of(error: &str, output: &str, out_of_memory: bool, free: Option<u64>) -> Self {
-        // `LOW`, not full: what the step itself wrote was removed before the space was measured.
+        // `LOW` and not full, since the step's own files were removed before the space was
+        // measured.
         let no_space = [error, output].iter().any(|text| text.to_ascii_lowercase().contains(NO_SPACE));
         if no_space && free.is_some_and(|free| free < watchdog::LOW_FREE_BYTES) {
             Self::HostDiskFull
@@ -365,7 +373,7 @@ impl StepFailure {
     }
 }
 
-/// Whether the engine says that the step was killed, by itself or from outside.
+/// Whether the engine says that the step was killed. It may have killed itself.
 fn is_killed(error: &str) -> bool {
     error.trim_end().ends_with("returned a non-zero code: 137")
 }
@@ -376,7 +384,8 @@ fn context_tar(context: &FileTree) -> std::io::Result<Vec<u8>> {
         let mut header = tar::Header::new_gnu();
         header.set_mode(file.mode());
         header.set_size(file.bytes.len() as u64);
-        // The builder's cache compares content, owner and mode, not times; a constant time keeps images of equal contexts equal.
+        // The builder's cache compares content, owner and mode, but not times. A constant time
+        // gives equal contexts equal images.
         header.set_mtime(0);
         tar.append_data(&mut header, path.as_str(), file.bytes.as_slice())?;
     }
@@ -399,7 +408,7 @@ fn context_tar(context: &FileTree) -> std::io::Result<Vec<u8>> {
     tar.into_inner()
 }
 
-/// Takes the lock file at `path`; it is released when the file is closed, also by a crash.
+/// Takes the lock file at `path`. It is released when the file is closed, also by a crash.
 async fn lock_file(path: &Path) -> Result<File, EngineError> {
     let failed = |source| EngineError::Io { action: "lock", path: PathBuf::from(path), source };
     let folder = path.parent().unwrap_or(path);
@@ -431,7 +440,8 @@ mod tests {
         check("COPY failed: file not found in build context", "", false, low, Dockerfile);
         let written = "cp: error writing '/x': No space left on device";
         check(&exit(1), written, false, low, HostDiskFull);
-        // Printed by the Dockerfile, or a full file system in memory, or a disk that had space again a moment later.
+        // The Dockerfile printed it, a file system in memory was full, or the disk had space again
+        // a moment later.
         check(&exit(1), written, false, enough, Unclear);
         check(&exit(1), written, false, None, Unclear);
         let engine = "write /var/lib/docker/x: no space left on device";

@@ -1,25 +1,25 @@
-//! Files that are hidden in descriptors in flight.
+//! Deleted files that are hidden in descriptors in flight.
 //!
-//! A descriptor that waits in a Unix socket belongs to no process, and the kernel says only how
-//! many wait. A deleted file that it leads to takes disk space that is not seen anywhere else. So
-//! what counts is the space that the disk has lost since nothing of the container was in flight.
+//! A descriptor that waits in a Unix socket belongs to no process. The kernel only says how many
+//! wait. A deleted file behind such a descriptor takes disk space that is visible nowhere else. So
+//! the space counts that the disk has lost since the container had nothing in flight.
 
 use std::collections::HashMap;
 
 use crate::sandbox::ContainerId;
 
-/// What was seen at one time.
+/// Observations at one time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
-    /// Free bytes of the disk. `None` if they are unknown, or a quota limits each container.
+    /// Free bytes of the disk. `None` if they are unknown, or if a quota limits each container.
     pub(super) free: Option<u64>,
-    /// Bytes that each container is known to hold.
+    /// Bytes that each container visibly holds.
     pub(super) used: HashMap<ContainerId, u64>,
 }
 
 impl Look {
-    /// Bytes that the disk has lost since `earlier`, and that no container is known to hold.
-    /// Containers that were removed meanwhile only make this smaller.
+    /// Bytes that the disk has lost since `earlier`, and that no container visibly holds. A
+    /// container that was removed meanwhile can only make this smaller.
     pub(super) fn unexplained_since(&self, earlier: &Self) -> u64 {
         let (Some(before), Some(now)) = (earlier.free, self.free) else { return 0 };
         let had = |id| earlier.used.get(id).copied().unwrap_or_default();
@@ -45,7 +45,7 @@ mod tests {
         check(look(Some(100), &[("a", 5)]), look(Some(40), &[("a", 25), ("b", 30)]), 10);
         check(look(Some(100), &[("a", 5)]), look(Some(100), &[]), 0);
         check(look(Some(100), &[("a", 50)]), look(Some(90), &[]), 10);
-        // A file of `a` lost its name and went into flight.
+        // A file of `a` was deleted, and its descriptor is in flight.
         check(look(Some(100), &[("a", 50)]), look(Some(70), &[("a", 20)]), 30);
         check(look(Some(40), &[]), look(Some(100), &[]), 0);
         check(look(None, &[]), look(Some(0), &[]), 0);

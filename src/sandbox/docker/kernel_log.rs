@@ -1,6 +1,8 @@
-//! What the kernel's log says of the memory for whose want it killed processes of a container: the container's own, or the host's.
+//! Reads from the kernel's log why it killed processes of a container: because the container was at
+//! its memory limit, or because the host lacked memory.
 //!
-//! With cgroups of version 2 an engine reports both in the same way, since the kernel counts both in the container's `memory.events`.
+//! With cgroup v2 an engine reports both alike, since the kernel counts both in the container's
+//! `memory.events`.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,33 +13,36 @@ use rustix::io::Errno;
 
 use super::Shared;
 
-/// Its records. Readable for root, and where `kernel.dmesg_restrict` is 0; containers have no such device.
+/// The log's records. Root can read them, and everybody if `kernel.dmesg_restrict` is 0. Containers
+/// have no such device.
 const LOG: &str = "/dev/kmsg";
-/// More than the kernel writes as one record; a read into less fails.
+/// Maximum size of a record. A read into a smaller buffer fails.
 const MAX_RECORD: usize = 16 * 1024;
-/// Records that are read at most. The log of a kernel has some thousands, and grows meanwhile.
+/// Maximum number of records that are read. A kernel's log has some thousands, and grows meanwhile.
 const MAX_RECORDS: usize = 100_000;
-/// The record about a kill for want of memory (Linux 5.0): `oom-kill:constraint=…,oom_memcg=/docker/ID,task_memcg=/docker/ID,task=NAME,…`,
-/// with `global_oom` in place of `oom_memcg=…` where the memory of the host was used up.
+/// The start of a record about an out-of-memory kill (Linux 5.0):
+/// `oom-kill:constraint=…,oom_memcg=/docker/ID,task_memcg=/docker/ID,task=NAME,…`. If the host
+/// lacked memory, `global_oom` is in place of `oom_memcg=…`.
 const KILL: &str = "oom-kill:";
-/// The group whose limit was met.
+/// The group that met its limit.
 const LIMITED: &str = "oom_memcg=";
 /// The group of the killed process.
 const KILLED: &str = "task_memcg=";
-/// The field whose text the killed process chose itself, so it is not read.
+/// The killed process chose the text of this field itself. So it is not read.
 const NAME: &str = ",task=";
-/// Numbers below are the kernel's own records; others were written by processes.
+/// The kernel's own records have lower numbers. Processes wrote the others.
 const FIRST_OF_PROCESSES: u32 = 8;
 
 impl Shared {
-    /// Whether the kernel says that it killed processes of the container for the memory of the host, or of a group around the container,
-    /// and none for the container's own limit. `false` where its log cannot be read.
+    /// Whether the kernel killed processes of the container because the host, or a group around the
+    /// container, lacked memory. False if it killed any for the container's own limit, or if the
+    /// log cannot be read.
     pub(super) async fn lacked_memory_of_host(&self, id: &str) -> bool {
         if !self.is_on_this_host() || id.is_empty() {
             return false;
         }
         let id = id.to_owned();
-        // The log may have thousands of records.
+        // The log may have thousands of records, so the read may block.
         let read = tokio::task::spawn_blocking(move || records().map(|records| blames_host(&records, &id)));
         match read.await.map_err(io::Error::other).flatten() {
             Ok(blames_host) => blames_host,
@@ -49,7 +54,7 @@ impl Shared {
     }
 }
 
-/// Records about kills for want of memory that the log still has.
+/// The log's records about out-of-memory kills.
 fn records() -> io::Result<Vec<String>> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let mut log = File::options().read(true).custom_flags(flags).open(LOG)?;
@@ -62,9 +67,9 @@ fn records() -> io::Result<Vec<String>> {
                 let text = String::from_utf8_lossy(&record[..count]);
                 kills.extend(text.contains(KILL).then(|| text.into_owned()));
             }
-            // All were read.
+            // All records were read.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            // The next one was overwritten meanwhile.
+            // The next record was overwritten meanwhile.
             Err(error) if error.raw_os_error() == Some(Errno::PIPE.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
@@ -72,15 +77,16 @@ fn records() -> io::Result<Vec<String>> {
     Ok(kills)
 }
 
-/// Whether kills in the container `id` are recorded, and none of them was for its own limit.
+/// Whether the records have kills in the container `id`, and none of them for its own limit.
 fn blames_host(records: &[String], id: &str) -> bool {
     let of_container: Vec<bool> = records.iter().filter_map(|record| was_own_limit(record, id)).collect();
     !of_container.is_empty() && !of_container.contains(&true)
 }
 
-/// Whether a process of the container `id` was killed for a limit of its own; `None` if the record is about something else.
+/// Whether a process of the container `id` was killed for the container's own limit. `None` if the
+/// record is about something else.
 fn was_own_limit(record: &str, id: &str) -> Option<bool> {
-    // `6,1032,42965321861,-;oom-kill:…`
+    // A line is `6,1032,42965321861,-;oom-kill:…`.
     let (head, text) = record.split_once(';')?;
     let number: u32 = head.split(',').next()?.parse().ok()?;
     let fields = text.strip_prefix(KILL).filter(|_| number < FIRST_OF_PROCESSES)?.split(NAME).next()?;
@@ -119,13 +125,13 @@ mod tests {
         // cgroups that systemd made.
         check(&[kill(&limit_of(&scope), &scope, "sh")], false);
         check(&[kill("global_oom", &scope, "sh")], true);
-        // A limit of a group around it, and of one within it.
+        // The limit of a group around the container, and of a group inside it.
         check(&[kill(&limit_of("/docker"), &group, "sh")], true);
         check(&[kill(&limit_of(&format!("{group}/inner")), &format!("{group}/inner"), "sh")], false);
-        // Others' kills.
+        // Kills in other containers.
         check(&[kill("global_oom", &other, "sh")], false);
         check(&[hosts.clone(), kill(&limit_of(&other), &other, "sh")], true);
-        // What processes can write: their names, and records of their own.
+        // Processes can write their names, and records of their own.
         check(&[kill(&limit_of(&other), &other, &format!("x,task_memcg={group}"))], false);
         check(&[hosts.clone(), kill(&limit_of(&other), &group, &format!("x,oom_memcg={group}"))], true);
         check(&[hosts.replacen("6,", "12,", 1)], false);
@@ -134,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_log_is_read_where_it_can_be() {
-        // Not for every user, and not in every container.
+        // The log cannot be read by every user, or in every container.
         let Ok(records) = records() else { return };
         assert!(records.iter().all(|record| record.contains(KILL)), "{records:?}");
     }

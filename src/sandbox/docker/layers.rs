@@ -1,4 +1,4 @@
-//! Files in an image's layers, including those that later layers delete.
+//! Reads files from an image's layers, also those that later layers delete.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -11,7 +11,7 @@ use crate::sandbox::{EngineError, Image, LayerFile};
 use super::DockerEngine;
 
 impl DockerEngine {
-    /// Regular files of `image` whose size is one of `sizes`, from every layer.
+    /// Regular files of `image` with one of the `sizes`, from every layer.
     pub(in crate::sandbox) async fn layer_files(
         &self,
         image: &Image,
@@ -19,7 +19,7 @@ impl DockerEngine {
     ) -> Result<Vec<LayerFile>, EngineError> {
         let io =
             |source| EngineError::Io { action: "read the layers of", path: image.reference().into(), source };
-        // A saved image has hundreds of megabytes, which fits into memory.
+        // A saved image has hundreds of megabytes, so it goes to a file.
         let mut spool = tempfile::tempfile().map_err(io)?;
         let mut pieces = Box::pin(self.shared.docker.export_image(image.reference()));
         while let Some(piece) = pieces.next().await {
@@ -32,7 +32,8 @@ impl DockerEngine {
     }
 }
 
-/// The archive of an image contains one archive per layer, under names that differ between engines.
+/// Reads the archive of an image. It contains one archive for each layer, with names that differ
+/// between engines.
 fn files_of(mut spool: std::fs::File, sizes: &BTreeSet<u64>) -> std::io::Result<Vec<LayerFile>> {
     spool.seek(SeekFrom::Start(0))?;
     let mut found = Vec::new();
@@ -41,7 +42,7 @@ fn files_of(mut spool: std::fs::File, sizes: &BTreeSet<u64>) -> std::io::Result<
         if !entry.header().entry_type().is_file() {
             continue;
         }
-        // Entries that are not layers are small JSON files; reading them as an archive yields no entries.
+        // Other entries are small JSON files. Read as archives, they have no entries.
         let mut layer = Archive::new(entry);
         let Ok(files) = layer.entries() else { continue };
         for file in files {

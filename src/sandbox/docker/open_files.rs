@@ -1,5 +1,6 @@
-//! What processes of a container hold open: files without a name, which occupy the disk until the
-//! last user closes them and are in no folder, and things that all containers share.
+//! Counts files and kernel objects that processes of a container hold open. Deleted files are in no
+//! folder, and occupy the disk until their last user closes them. Some kernel objects are shared by
+//! all containers, e.g. inotify instances.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,44 +11,44 @@ use std::path::{Path, PathBuf};
 
 use super::writable_layer::BLOCK;
 
-/// What the link of a descriptor of a socket begins with.
+/// Start of the link of a socket's descriptor.
 const SOCKET: &str = "socket:";
-/// The link of an `io_uring`, which keeps the files that were registered with it.
+/// The link of an `io_uring`'s descriptor. An `io_uring` can hold registered files.
 const IO_URING: &str = "anon_inode:[io_uring]";
-/// What the kernel says of a Unix socket: the number of descriptors that were sent to it, or to connections that it has not accepted, and
-/// were not received yet (Linux 5.8; an older one says nothing).
+/// The line of `fdinfo` with the number of descriptors in flight to a Unix socket, or to its
+/// connections that are not accepted yet (Linux 5.8; older kernels have no such line).
 const QUEUED: &str = "scm_fds:";
 
-/// What the link of a descriptor of a pipe begins with; the rest is the same at both ends.
+/// Start of the link of a pipe's descriptor. The rest is the same at both ends.
 const PIPE: &str = "pipe:";
 const INOTIFY: &str = "anon_inode:inotify";
 const EPOLL: &str = "anon_inode:[eventpoll]";
-/// A line for each watch in what the kernel tells of an epoll instance (proc_pid_fdinfo(5)).
+/// Start of a line of `fdinfo` for each watch of an epoll instance (proc_pid_fdinfo(5)).
 const WATCH: &str = "tfd:";
 
-/// What processes of a container hold open.
+/// Files and kernel objects that processes of a container hold open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OpenFiles {
     /// Bytes of deleted files that are open or mapped.
     pub(super) unlinked: u64,
-    /// Descriptors that wait in sockets. No descriptor of a process leads to their files, so
-    /// deleted ones are not counted. An `io_uring`, which can hide files too, counts as one.
+    /// Descriptors that wait in sockets. Deleted files behind them are not counted, since no
+    /// process has the descriptor. An `io_uring` can hide files too, and counts as one.
     pub(super) in_flight: u64,
     /// Descriptors of inotify instances.
     pub(super) inotify: u64,
     /// Watches of epoll instances.
     pub(super) watches: u64,
     pub(super) pipes: u64,
-    /// This process may not look: it is neither root nor the user who started the container.
+    /// This process may not look, since it is neither root nor the user who started the container.
     pub(super) unread: bool,
 }
 
 impl OpenFiles {
-    /// Of the container of process `pid`. Deleted files count on the disks of `folders` and of its
-    /// root.
+    /// Counts for the container of process `pid`. Deleted files count if they are on the disks of
+    /// `folders` or of its root.
     pub(super) fn of(pid: i64, folders: &[PathBuf]) -> Self {
         let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
-        // A file in memory has no name either, but is counted as memory.
+        // A file in memory has no name either. It counts as memory, and not here.
         let root = device(Path::new(&format!("/proc/{pid}/root")));
         let devices = folders.iter().filter_map(|folder| device(folder)).chain(root).collect();
         let own = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -55,7 +56,7 @@ impl OpenFiles {
         Self { unread, ..count(&processes(pid), &devices) }
     }
 
-    /// Whether deleted files may be held that are not counted.
+    /// Whether deleted files may be hidden from this count.
     pub(super) fn may_hide(&self) -> bool {
         self.unread || self.in_flight > 0
     }
@@ -64,7 +65,7 @@ impl OpenFiles {
 /// The folders in `/proc` of all processes in the container of process `pid`.
 fn processes(pid: i64) -> Vec<PathBuf> {
     let Ok(namespace) = fs::read_link(format!("/proc/{pid}/ns/pid")) else { return Vec::new() };
-    // The container has ended, and its process number was reused by a process of the host.
+    // The container has ended, and a process of the host has the number now.
     if fs::read_link("/proc/self/ns/pid").is_ok_and(|own| own == namespace) {
         return Vec::new();
     }
@@ -73,7 +74,7 @@ fn processes(pid: i64) -> Vec<PathBuf> {
     entries(Path::new("/proc")).filter(is_inside).collect()
 }
 
-/// What these processes hold. Deleted files count on the disks `devices`.
+/// Counts for these processes. Deleted files count if they are on `devices`.
 fn count(processes: &[PathBuf], devices: &BTreeSet<u64>) -> OpenFiles {
     let mut open = OpenFiles::default();
     let (mut files, mut pipes, mut sockets) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -85,7 +86,8 @@ fn count(processes: &[PathBuf], devices: &BTreeSet<u64>) -> OpenFiles {
         }
     };
     for process in processes {
-        // Threads that show the same ones share a table of descriptors. All instances look alike.
+        // Threads with the same pipes share a table of descriptors. All inotify instances look
+        // alike, so equal tables are counted once.
         let mut tables = BTreeSet::new();
         for thread in entries(&process.join("task")) {
             let [mut inotify, mut epoll] = [INOTIFY, EPOLL].map(|kind| linked(&thread, kind));
@@ -99,7 +101,7 @@ fn count(processes: &[PathBuf], devices: &BTreeSet<u64>) -> OpenFiles {
             }
         }
         for descriptor in descriptors(process) {
-            // It may have been closed meanwhile.
+            // The descriptor may have been closed meanwhile.
             let link = fs::read_link(&descriptor).unwrap_or_default();
             let link = link.to_string_lossy();
             if link.starts_with(PIPE) {
@@ -120,12 +122,14 @@ fn count(processes: &[PathBuf], devices: &BTreeSet<u64>) -> OpenFiles {
     open
 }
 
-/// The open descriptors of a process. Each thread is looked at: it can have a table of its own, and the first can end before the others.
+/// The open descriptors of a process. Each thread is looked at, since it can have a table of its
+/// own, and the first thread can end before the others.
 fn descriptors(process: &Path) -> impl Iterator<Item = PathBuf> {
     entries(&process.join("task")).flat_map(|thread| entries(&thread.join("fd")))
 }
 
-/// The mapped files of a process. Its threads have the same ones; a thread that has ended shows none.
+/// The mapped files of a process. All of its threads have the same ones, but an ended thread shows
+/// none.
 fn mappings(process: &Path) -> Vec<PathBuf> {
     // `task` has no such folder, but a thread can be looked up like a process.
     let of_thread = |thread: PathBuf| {
@@ -135,19 +139,19 @@ fn mappings(process: &Path) -> Vec<PathBuf> {
     entries(&process.join("task")).map(of_thread).find(|mapped| !mapped.is_empty()).unwrap_or_default()
 }
 
-/// What the kernel says of a descriptor: `fd/7` → `fdinfo/7`.
+/// The path of the kernel's information about a descriptor: `fd/7` becomes `fdinfo/7`.
 fn info(descriptor: &Path) -> PathBuf {
     let thread = descriptor.ancestors().nth(2).unwrap_or(descriptor);
     thread.join("fdinfo").join(descriptor.file_name().unwrap_or_default())
 }
 
-/// The descriptors of a thread that lead to `kind`.
+/// The descriptors of a thread whose links begin with `kind`.
 fn linked(thread: &Path, kind: &str) -> Vec<PathBuf> {
     let is_one = |descriptor: &PathBuf| fs::read_link(descriptor).is_ok_and(|link| link == Path::new(kind));
     entries(&thread.join("fd")).filter(is_one).collect()
 }
 
-/// The watches of an epoll instance.
+/// The number of watches of an epoll instance.
 fn watches(descriptor: &Path) -> u64 {
     let text = fs::read_to_string(info(descriptor)).unwrap_or_default();
     text.lines().filter(|line| line.starts_with(WATCH)).count() as u64
@@ -158,7 +162,7 @@ fn queued(info: &str) -> u64 {
     counts.next().and_then(|count| count.trim().parse().ok()).unwrap_or_default()
 }
 
-/// The paths in a folder; none if it is gone.
+/// The paths in a folder. Empty if the folder is gone.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
@@ -170,7 +174,8 @@ mod tests {
 
     use super::*;
 
-    /// Holds files of a megabyte without names in the folder `argv[1]`, as `argv[2]` says, until its input ends.
+    /// A program that holds deleted files of a megabyte in the folder `argv[1]`. `argv[2]` says
+    /// how. It ends with its input.
     const HOLDER: &str = r#"
 import ctypes, mmap, os, select, socket, sys, threading, time
 libc = ctypes.CDLL(None)
@@ -235,7 +240,7 @@ def pooled():
 globals()[sys.argv[2]]()
 until_end()
 "#;
-    /// The number of the call that ends one thread.
+    /// The number of the system call that ends one thread.
     #[cfg(target_arch = "x86_64")]
     const EXIT: &str = "60";
     #[cfg(not(target_arch = "x86_64"))]
@@ -258,7 +263,7 @@ until_end()
             let device = fs::metadata(folder.path()).unwrap().dev();
             let open = count(std::slice::from_ref(&process), &BTreeSet::from([device]));
             assert_eq!((open.unlinked / 1_000_000, open.in_flight), (megabytes, in_flight), "{how}");
-            // Its standard streams are two pipes and what this test has.
+            // The process has two pipes as standard streams, and what this test has.
             let expect = if how == "pooled" { (3, 19) } else { (0, 2) };
             let base = count(&[PathBuf::from("/proc/self")], &BTreeSet::new()).pipes;
             assert!((expect.1..=expect.1 + base).contains(&open.pipes), "{how}: {open:?}");

@@ -1,5 +1,6 @@
-//! A copy of the guest binary for each container. Locks on one file that several containers have mounted would carry messages between
-//! them, although they share no network and no writable file.
+//! Copies of the guest binary, one for each container. If containers shared one file, programs
+//! could send messages between them by locks on it, although the containers share no network and no
+//! writable file.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +13,15 @@ use crate::sandbox::owner::{Life, Owner};
 
 use super::Shared;
 
-/// Minimum age of a copy that no container uses: a younger one may be of a container that is being created.
+/// Minimum age of an unused copy that is removed. A younger one may belong to a container that is
+/// being created.
 const UNUSED_AGE: Duration = Duration::from_secs(600);
 
 impl Shared {
     /// The container's copy, made if it is missing.
     pub(super) async fn own_guest(&self, container: &str) -> io::Result<PathBuf> {
         let (from, to) = (self.guest.clone(), self.guest_copy(container));
-        // About a megabyte, but a disk may be slow.
+        // The guest has about a megabyte, but a disk may be slow.
         let copied = tokio::task::spawn_blocking(move || {
             if let Some(folder) = to.parent() {
                 fs::create_dir_all(folder)?;
@@ -30,7 +32,7 @@ impl Shared {
         copied.await.map_err(io::Error::other)?
     }
 
-    /// Removes the copy of a container that is gone.
+    /// Removes the copy of a removed container.
     pub(super) fn forget_guest(&self, container: &str) {
         match fs::remove_file(self.guest_copy(container)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -40,8 +42,9 @@ impl Shared {
         }
     }
 
-    /// Removes copies of containers that do not exist: their owner ended before it removed them. `containers` are those of this engine;
-    /// the folder also has the copies for every other engine that processes of this host use.
+    /// Removes copies for containers that do not exist. Their owner ended before it removed them.
+    /// `containers` are those of this engine. The folder also has copies for other engines of this
+    /// host.
     pub(super) fn sweep_guests(&self, containers: &BTreeSet<String>) {
         let Ok(copies) = fs::read_dir(self.guest_copies()) else { return };
         for copy in copies.flatten() {
@@ -57,7 +60,7 @@ impl Shared {
         }
     }
 
-    /// Whether no living process but this one can have a container of that name, and this one has none.
+    /// Whether no living process, including this one, can have a container of this name.
     fn is_left_over(&self, name: &str) -> bool {
         if name.starts_with(&self.prefix) {
             return !self.live().contains_key(&ContainerId(name.to_owned()));
@@ -74,14 +77,16 @@ impl Shared {
     }
 }
 
-/// Whether the process that chose this name ([`super::prefix`]) has certainly ended, as far as `observer` can tell.
+/// Whether the process that chose this name ([`super::prefix`]) has certainly ended, as far as
+/// `observer` can know.
 fn has_dead_owner(name: &str, observer: &Owner, life: impl Fn(u32) -> Life) -> bool {
     let mut fields = name.split('-').skip(1);
     let (Some(host), Some(pid), Some(started)) = (fields.next(), fields.next(), fields.next()) else {
         return false;
     };
     let (Ok(pid), Ok(started)) = (pid.parse(), started.parse()) else { return false };
-    // A name does not say the boot; after another one the process number has another start.
+    // A name does not contain the boot. But after a reboot, the process number has another start
+    // time.
     let owner = Owner { host: host.to_owned(), boot: observer.boot.clone(), pid, started };
     owner.is_dead(observer, life)
 }
@@ -99,7 +104,7 @@ mod tests {
             assert_eq!(has_dead_owner(&name, &observer, |_| life), expect, "{name} {life:?}");
         };
         let other = Owner { pid: 7, ..observer.clone() };
-        // Another engine has its container: this one does not list it.
+        // The container is another engine's, so this engine does not list it.
         check(&other, Life::Started(10), false);
         check(&other, Life::Ended, true);
         check(&other, Life::Unknown, false);

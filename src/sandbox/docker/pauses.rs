@@ -1,5 +1,5 @@
-//! Pauses of containers, as the engine reports them: `docker pause`, backups, and commits of
-//! running containers.
+//! Pauses of containers, as the engine reports them. Causes are e.g. `docker pause`, backups, and
+//! commits of running containers.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::sandbox::{ContainerId, EngineError, Pauses};
 
 use super::{DockerEngine, Shared};
 
-/// Interval at which a paused container is looked at. Its end is an event, which can be missed.
+/// Interval between looks at a paused container. The event at the end of a pause can be missed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl DockerEngine {
-    /// The pauses of a live container, and those to come.
+    /// The pauses of a live container, now and later.
     pub(in crate::sandbox) fn pauses(&self, id: &ContainerId) -> Option<watch::Receiver<Pauses>> {
         self.shared.live().get(id).map(|watched| watched.pauses.subscribe())
     }
 }
 
 impl Shared {
-    /// Notes that a container of this name is paused, if it is a live one.
+    /// Notes that a live container is paused.
     pub(super) fn note_pause(self: &Arc<Self>, name: &str) {
         let id = ContainerId::new(name);
         let started = self.live().get(&id).is_some_and(|watched| {
@@ -34,7 +34,7 @@ impl Shared {
         }
     }
 
-    /// Notes that it runs again.
+    /// Notes that the container runs again.
     pub(super) fn note_resume(&self, name: &str) {
         if let Some(watched) = self.live().get(&ContainerId::new(name)) {
             watched.pauses.send_if_modified(|pauses| pauses.end(running::elapsed()));
@@ -46,8 +46,8 @@ impl Shared {
     }
 }
 
-/// Ends the pause when the engine says that the container is not paused any more. Time limits would
-/// otherwise stand still for ever after a missed event.
+/// Ends the pause when the engine says that the container is no longer paused. Otherwise a missed
+/// event would stop its clock for ever.
 async fn notice_end(shared: Weak<Shared>, id: ContainerId) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;

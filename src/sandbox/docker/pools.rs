@@ -1,24 +1,26 @@
-//! Things that the kernel counts for all containers of a user together: one container could take
+//! Kernel objects that are limited for all containers of a user together. One container could take
 //! them all.
 
 use super::open_files::OpenFiles;
 
-/// A limit of the watchdog's on what processes of a container hold open.
+/// The watchdog's limit on one kind of object that a container holds open.
 pub(super) struct Pool {
     pub(super) name: &'static str,
-    /// What a container may hold. Far more than programs use, and a part of what the host has.
+    /// Maximum number for a container. It is far more than programs use, and a part of what the
+    /// host has.
     pub(super) limit: u64,
     held: fn(&OpenFiles) -> u64,
 }
 
 pub(super) const POOLS: [Pool; 4] = [
-    // Of 128 (`/proc/sys/fs/inotify/max_user_instances`).
+    // The host has 128 (`/proc/sys/fs/inotify/max_user_instances`).
     Pool { name: "inotify instances", limit: 64, held: |open| open.inotify },
-    // Of about 5 million (`/proc/sys/fs/epoll/max_user_watches`; it depends on the memory).
+    // The host has about 5 million, depending on its memory
+    // (`/proc/sys/fs/epoll/max_user_watches`).
     Pool { name: "epoll watches", limit: 1 << 18, held: |open| open.watches },
-    // Of 1024, before the kernel gives smaller buffers (`/proc/sys/fs/pipe-user-pages-soft`).
+    // After 1024 the kernel gives smaller buffers (`/proc/sys/fs/pipe-user-pages-soft`).
     Pool { name: "pipes", limit: 512, held: |open| open.pipes },
-    // Of 4096: no process may send another descriptor when so many wait (its limit of open files).
+    // If 4096 wait, no process may send another descriptor (its limit of open files).
     Pool { name: "descriptors in flight", limit: 1024, held: |open| open.in_flight },
 ];
 

@@ -1,5 +1,5 @@
-//! Base images: pulled before a build, so that the registry's answer has a status of its own, and
-//! never the Dockerfile's fault.
+//! Base images. They are pulled before a build, so that the registry's answer has a status of its
+//! own. A failed pull is never the Dockerfile's fault.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::syntax::builder::{Base, EmptyBase, bases};
 
 use super::{DockerEngine, Shared, api};
 
-/// The tag of a name without one.
+/// The tag of a name that has none.
 const LATEST: &str = "latest";
 
 impl DockerEngine {
@@ -49,7 +49,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Pulls an image that the engine does not have. Of several callers one pulls.
+    /// Pulls an image that the engine does not have. If several callers ask, one of them pulls.
     async fn have(&self, name: &str, timeout: Duration) -> Result<(), EngineError> {
         let lock = self.build_lock(name);
         let _in_process = lock.lock().await;
@@ -92,8 +92,7 @@ fn unanswered(name: &str, message: String) -> EngineError {
     EngineError::Registry { image: name.to_owned(), message }
 }
 
-/// The registry's answer by its status: a name that it does not give stays so, everything else may
-/// pass.
+/// The error of a registry's answer. A refused name is refused again, and everything else may pass.
 fn not_pulled(name: &str, error: &Error) -> EngineError {
     let message = api::full_message(error);
     match api::status(error) {

@@ -1,7 +1,8 @@
-//! Disk limits by quotas of the file system, where the engine's storage has them.
+//! Disk limits by quotas of the file system, if the engine's storage has them.
 //!
-//! overlay2 on XFS mounted with `pquota` limits a container's layer at the time of the write, also what unlinked files hold. Elsewhere the
-//! watchdog polls. The limits of btrfs and ZFS include the image, so that a container could have to begin above its own.
+//! overlay2 on XFS mounted with `pquota` limits a container's layer at each write, also for deleted
+//! files. Elsewhere the watchdog looks at intervals. The limits of btrfs and ZFS include the image,
+//! so a container could start above its own limit.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,11 +11,12 @@ use bollard::models::SystemInfo;
 
 use crate::sandbox::EngineError;
 
-/// Interval between two checks of the watchdog. A container can exceed its limit by what it writes in that time; no single file can.
+/// Interval between two looks of the watchdog. In that time a container can exceed its limit, but
+/// no single file can.
 pub(super) const POLLED_EVERY: Duration = Duration::from_secs(3);
 
-/// Whether an engine's storage may support `storage-opt size`. XFS supports it only with a mount option, which the engine does not report:
-/// it refuses the option then.
+/// Whether an engine's storage may support `storage-opt size`. XFS needs a mount option, which the
+/// engine does not report. Without it the engine refuses `storage-opt`.
 pub(super) fn is_possible(info: &SystemInfo) -> bool {
     info.driver.as_deref() == Some("overlay2") && backing(info) == Some("xfs")
 }

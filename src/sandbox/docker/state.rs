@@ -1,4 +1,4 @@
-//! A container's state and its differences from the image, as the engine reports them.
+//! Reads a container's state, and its differences from the image, from the engine.
 
 use bollard::models::{ChangeType, ContainerState};
 use bollard::query_parameters::{
@@ -14,14 +14,15 @@ use super::api::{self, asked_again};
 use super::launch::GUEST_FOLDER;
 use super::{DockerEngine, Shared};
 
-/// The stream ends a moment before the engine has recorded the exit. After this time the container counts as running.
+/// Maximum time between the end of the stream and the engine's record of the exit. After it the
+/// container counts as running.
 pub(super) const EXIT_NOTED: Duration = Duration::from_secs(5);
 
 impl Shared {
     pub(super) async fn kill(&self, name: &str) -> Result<(), EngineError> {
-        // Not `stop`: process 1 ignores SIGTERM, and `stop` would wait ten seconds before its SIGKILL.
+        // Process 1 ignores SIGTERM, so `stop` would wait ten seconds before its SIGKILL.
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
-        // A second kill of a dead container is answered with 409.
+        // The engine answers a second kill with 409.
         match asked_again(|| self.docker.kill_container(name, Some(options.clone()))).await {
             Ok(()) => Ok(()),
             Err(error) if api::status(&error) == Some(409) => Ok(()),
@@ -39,9 +40,12 @@ impl Shared {
         }
     }
 
-    /// Kills every process of a container one by one, and returns how many. The engine kills process 1 alone and waits for its end, which does
-    /// not come where a solver has given it the idle scheduling class behind busy loops of its own. Only for an engine of this host, whose
-    /// numbers of processes are ours: a process counts only if its control group names the container.
+    /// Kills every process of a container one by one, and returns their number.
+    ///
+    /// The engine kills process 1 only, and waits for its end. That may never come, e.g. if a
+    /// solver gave it the idle scheduling class and runs busy loops. Only for an engine of this
+    /// host, since its process numbers are ours. A process counts only if its control group names
+    /// the container.
     async fn kill_from_host(&self, name: &str) -> usize {
         let options = TopOptionsBuilder::new().ps_args("-eo pid").build();
         let (Ok(inspected), Ok(top)) = (
@@ -71,7 +75,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// The state of a container, requested until the engine gives a reliable answer.
+    /// The state of a container. It is requested until the engine gives a reliable answer.
     pub(super) async fn inspect_state(&self, name: &str) -> Result<ContainerState, EngineError> {
         let inspected = asked_again(|| self.docker.inspect_container(name, None)).await;
         Ok(inspected.map_err(|error| self.error("inspect a container", error))?.state.unwrap_or_default())
@@ -79,11 +83,11 @@ impl Shared {
 }
 
 impl DockerEngine {
-    /// Kills every process. A container that has ended already is not an error.
+    /// Kills every process. A container that has ended is no error.
     pub(in crate::sandbox) async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
         tracing::debug!(container = %id, "killing a container");
         self.shared.kill(id.as_str()).await?;
-        // From here on nothing changes its files any more, and the engine reads them.
+        // From now on nothing changes the container's files, and the engine reads them.
         self.ended(id).await?;
         self.shared.make_account_files_plain(id).await
     }
@@ -102,7 +106,7 @@ impl DockerEngine {
         let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
         let mut exit = Box::pin(self.shared.docker.wait_container(id.as_str(), Some(options)));
         match tokio::time::timeout(EXIT_NOTED, exit.next()).await {
-            // Bollard reports a status other than 0 as an error of its own kind.
+            // Bollard reports a status other than 0 as an error of a kind of its own.
             Ok(None | Some(Ok(_) | Err(bollard::errors::Error::DockerContainerWaitError { .. }))) => Ok(()),
             Ok(Some(Err(error))) => Err(self.shared.error("wait for a container", error)),
             Err(_) => Err(EngineError::Transport {

@@ -1,7 +1,7 @@
 //! A limit on the memory in socket buffers, e.g. of connections that nobody reads.
 //!
-//! Cgroup v2 counts it as memory of the container. Version 1 has a limit of its own for it, which
-//! the engine's API no longer sets.
+//! Cgroup v2 counts it as memory of the container. Version 1 has a separate limit, which the
+//! engine's API no longer sets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,13 @@ use crate::sandbox::ContainerId;
 
 use super::Shared;
 
-/// Part of the memory limit that a container may have in socket buffers, in addition to that limit.
+/// A container may have this part of its memory limit in socket buffers, in addition to the limit.
 pub(super) const PART: u64 = 8;
-/// The limit of all processes of the host. Where it is missing, containers have none either.
+/// The limit for all processes of the host. If it is missing, containers have none either.
 pub(super) const LIMIT_OF_HOST: &str = "/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes";
 
 impl Shared {
-    /// Limits a container that has been started, where the engine is on this host and this user is
-    /// root.
+    /// Limits a started container, if the engine is on this host and this user is root.
     pub(super) async fn limit_tcp(&self, id: &ContainerId) {
         let bytes = self.live().get(id).map(|watched| watched.max_memory / PART);
         let Some(bytes) = bytes.filter(|_| self.is_on_this_host() && Path::new(LIMIT_OF_HOST).exists())
@@ -36,8 +35,7 @@ impl Shared {
     }
 }
 
-/// The file with the limit, from `/proc/PID/cgroup`. `None` if that process is not in the
-/// container.
+/// The file with the limit, from `/proc/PID/cgroup`. `None` if the process is not in the container.
 fn limit_file(cgroups: &str, container: &str) -> Option<PathBuf> {
     let host = Path::new(LIMIT_OF_HOST);
     cgroups.lines().find_map(|line| {

@@ -1,7 +1,7 @@
 //! A `/dev/pts` with a limit for each container.
 //!
 //! All pseudo-terminals of a host are one pool (`/proc/sys/kernel/pty/max`), and the engine's own
-//! mount has no limit. So one container could take them all, and no other could open a terminal.
+//! mount has no limit. So one container could take them all, and others could open no terminal.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(super) fn mount() -> Mount {
     let options = [
         ("type", "devpts".to_owned()),
         ("device", "devpts".to_owned()),
-        // The engine's own options, and the limit. Group 5 is `tty`.
+        // The engine's own options, with a limit. Group 5 is `tty`.
         ("o", format!("newinstance,ptmxmode=0666,mode=0620,gid=5,max={MAX_TERMINALS}")),
     ];
     let options: HashMap<_, _> = options.map(|(name, value)| (name.to_owned(), value)).into();
@@ -39,12 +39,13 @@ pub(super) fn mount() -> Mount {
     }
 }
 
-/// Whether a mount is this one. It is a volume, but holds no files.
+/// Whether a mount is this one. It is a volume, but has no files.
 pub(super) fn is_ours(mount: &MountPoint) -> bool {
     mount.destination.as_deref() == Some(PLACE)
 }
 
-/// Whether the engine can make the mount. Podman and engines without root's user ids are not tried.
+/// Whether the engine can make the mount. Podman, and engines without root's user ids, are not
+/// tried.
 pub(super) fn are_limited(info: &SystemInfo, version: &SystemVersion) -> bool {
     let mut components = version.components.iter().flatten();
     let mut security = info.security_options.iter().flatten();

@@ -1,6 +1,5 @@
-//! Enforces limits that the engine has not: of the disk (overlay2 on ext4 does not support
-//! [`super::quota`]), of files, and of what the kernel counts for all containers together
-//! ([`super::pools`]).
+//! Enforces limits that the engine does not have: of disk space (overlay2 on ext4 does not support
+//! [`super::quota`]), of files, and of kernel objects that all containers share ([`super::pools`]).
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,11 +19,11 @@ use super::snapshot::VOLUME;
 use super::writable_layer::{Held, MAX_FILES, MAX_PATHS, Most, Usage, WritableLayer, level};
 use super::{DockerEngine, Shared, pools, terminals};
 
-/// Free space on the host below which a warning is logged. No container is killed for it: a container within its own limits
-/// is not at fault.
+/// Free space on the host below which a warning is logged. It is no reason to kill a container that
+/// is within its own limits.
 pub(super) const LOW_FREE_BYTES: u64 = 512 * 1024 * 1024;
-/// Free space on the host below which an ENOSPC is attributed to the host. Ext4 reserves up to 5 % for
-/// root, so the space available to other users is what counts; single writes of programs are no larger.
+/// Free space on the host below which the host is blamed for an ENOSPC. Ext4 reserves up to 5 % for
+/// root, so only the space for other users counts. Single writes of programs are no larger.
 pub(super) const FULL_FREE_BYTES: u64 = 16 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
 
@@ -33,20 +32,19 @@ const MIB: u64 = 1024 * 1024;
 pub(super) struct Watched {
     pub(super) max_bytes: u64,
     pub(super) max_memory: u64,
-    /// Its writable paths on this host; `None` until they have been requested.
+    /// Its writable paths on this host. `None` until the engine was asked for them.
     layer: Option<LayerPlace>,
-    /// The last look at which it had no descriptors in flight, or the first one.
+    /// The last look at which it had no descriptors in flight, or else the first look.
     settled: Option<Arc<Look>>,
     /// Why the watchdog killed it.
     pub(super) killed: Option<Loss>,
     /// Times of its out-of-memory events, in seconds since 1970.
     pub(super) oom_times: Vec<i64>,
-    /// Its pauses by the engine. They belong to the container's clock, so a restart does not forget
-    /// them.
+    /// Its pauses by the engine. They belong to the container's clock, so they outlive a restart.
     pub(super) pauses: watch::Sender<Pauses>,
-    /// The disk of the host was full while it ran.
+    /// The host's disk was full while the container ran.
     pub(super) host_disk_full: Option<Loss>,
-    /// It held much of that disk itself then, or may have.
+    /// The container held much of that disk then, or may have.
     pub(super) held_disk: bool,
 }
 
@@ -54,12 +52,13 @@ pub(super) struct Watched {
 #[derive(Clone, Debug)]
 pub(super) enum LayerPlace {
     At(WritableLayer),
-    /// Not readable here: a remote engine, another storage driver, or this process is not root.
+    /// It cannot be read here. The engine is remote, it has another storage driver, or this process
+    /// is not root.
     Elsewhere,
 }
 
 impl LayerPlace {
-    /// How much of a full disk the container holds. Walks folders, which blocks.
+    /// How much of a full disk the container holds. It walks folders, so it blocks.
     pub(super) fn held(&self, max_bytes: u64) -> Held {
         match self {
             Self::At(layer) => layer.held(max_bytes),
@@ -67,7 +66,7 @@ impl LayerPlace {
         }
     }
 
-    /// Whether what the container writes can be counted.
+    /// Whether the bytes that the container writes can be counted.
     fn is_counted(&self) -> bool {
         matches!(self, Self::At(WritableLayer { has_layer: true, .. }))
     }
@@ -88,7 +87,7 @@ impl Watched {
         }
     }
 
-    /// The container is restarted: its former state no longer applies.
+    /// The container is restarted, so its former state no longer applies.
     pub(super) fn restarted(&mut self) {
         (self.layer, self.settled, self.killed) = (None, None, None);
         (self.host_disk_full, self.held_disk) = (None, false);
@@ -117,7 +116,7 @@ async fn look(engine: &DockerEngine) {
         .map(|(id, _)| id.clone())
         .collect();
     for id in new {
-        // A container that does not run (yet) is checked again.
+        // A container that does not run yet is looked at again.
         let layer = shared
             .writable_layer(id.as_str())
             .await
@@ -167,9 +166,10 @@ async fn look(engine: &DockerEngine) {
 }
 
 impl Shared {
-    /// Ensures that the engine can remove a container: no process runs in it, and its folders are not nested too deeply.
+    /// Makes a container removable for the engine: no process runs in it, and its folders are not
+    /// nested too deeply.
     pub(super) async fn make_removable(&self, name: &str) {
-        // It is gone, or the engine has failed: the removal itself reports that.
+        // The container is gone, or the engine has failed. The removal itself reports that.
         if let Err(error) = self.kill(name).await {
             tracing::debug!(container = name, %error, "cannot kill a container before its removal");
         }
@@ -182,7 +182,7 @@ impl Shared {
         }
     }
 
-    /// Says once that this host's engine runs containers whose disk nothing limits.
+    /// Warns once that nothing limits the disk of this engine's containers.
     fn warn_of_uncounted_layers(&self) {
         let is_limited = self.has_quotas.load(Ordering::Relaxed);
         if self.is_on_this_host() && !is_limited && !self.warned_of_layers.swap(true, Ordering::Relaxed) {
@@ -193,12 +193,14 @@ impl Shared {
         }
     }
 
-    /// Its writable paths, where they are readable here. `None` if it does not exist (yet), or the engine does not say.
+    /// The container's writable paths, if they can be read here. `None` if it does not exist yet,
+    /// or if the engine does not answer.
     pub(super) async fn writable_layer(&self, name: &str) -> Option<LayerPlace> {
         let inspected = self.docker.inspect_container(name, None).await.ok()?;
         let pid = inspected.state.and_then(|state| state.pid).unwrap_or_default();
         let layers = inspected.graph_driver.map(|driver| driver.data).unwrap_or_default();
-        // Drivers other than overlay2 name no such folder; what the engine mounts is counted all the same.
+        // Only overlay2 names such a folder. The files that the engine mounts are counted with
+        // every driver.
         let layer = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok());
         let has_layer = layer.is_some();
         let volumes = inspected.mounts.into_iter().flatten();
@@ -216,7 +218,7 @@ impl Shared {
     }
 }
 
-/// A container that is looked at.
+/// A container that the watchdog looks at.
 #[derive(Debug)]
 struct Watching {
     id: ContainerId,
@@ -225,16 +227,16 @@ struct Watching {
     settled: Option<Arc<Look>>,
 }
 
-/// What one look has shown.
+/// The result of one look.
 struct Seen {
     look: Arc<Look>,
-    /// The containers for which this look is the one that later ones are compared with.
+    /// The containers whose later looks are compared with this one.
     settled: Vec<ContainerId>,
-    /// Those that exceed their limits, with the reason.
+    /// Containers that exceed their limits, with the reasons.
     offenders: Vec<(ContainerId, Loss)>,
 }
 
-/// What limits the disk of containers.
+/// The mechanism that limits the disk of containers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Disk {
     Quotas,
@@ -250,7 +252,7 @@ fn see(watched: &[Watching], disk: Disk) -> Seen {
     let usages: Vec<Usage> = watched.iter().map(usage).collect();
     let used: HashMap<_, _> =
         watched.iter().zip(&usages).map(|(watching, usage)| (watching.id.clone(), usage.bytes)).collect();
-    // A quota holds for deleted files too, wherever they are.
+    // A quota also holds for deleted files in flight.
     let look = Arc::new(Look { free: free.filter(|_| disk == Disk::Polled), used });
     let (mut settled, mut offenders) = (Vec::new(), Vec::new());
     for (watching, usage) in watched.iter().zip(&usages) {
@@ -269,9 +271,9 @@ fn see(watched: &[Watching], disk: Disk) -> Seen {
 }
 
 impl Watching {
-    /// Whether files in flight explain more than the limit allows. Programs have descriptors in
-    /// flight for a moment only, so it takes both: descriptors in flight now, and a disk that has
-    /// lost that much space.
+    /// Whether files in flight exceed the limit. Programs have descriptors in flight only for a
+    /// moment. So two things are needed: descriptors in flight now, and a disk that has lost that
+    /// much space.
     fn hidden_excess(&self, usage: &Usage, now: &Look) -> Option<String> {
         let settled = self.settled.as_ref().filter(|_| usage.open.in_flight > 0)?;
         let hidden = now.unexplained_since(settled);
@@ -298,8 +300,8 @@ fn excess(used: &Usage, max_bytes: u64) -> Option<String> {
     }
 }
 
-/// Which disk is full after an ENOSPC in the container. The container's own limit is checked first: a
-/// container may fill a small disk between two checks of the watchdog.
+/// Which disk is full after an ENOSPC in the container. The container's own limit is checked first,
+/// since a container may fill a small disk between two looks of the watchdog.
 pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> {
     let LayerPlace::At(layer) = shared.writable_layer(id.as_str()).await? else { return None };
     let (max_bytes, held_disk) =
@@ -309,7 +311,7 @@ pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> 
         let excess = excess(&layer.usage(&Most::of_bytes(max_bytes)), max_bytes);
         let held = match (&excess, free) {
             (None, Some(_)) if !held_disk => layer.held(max_bytes),
-            // It has filled the disk, may have done so earlier, or there is no full disk.
+            // The container has filled the disk, or may have done so earlier. Or no disk is full.
             (Some(_) | None, Some(_) | None) => Held::Much,
         };
         full_disk(excess, free, held)
@@ -317,8 +319,8 @@ pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> 
     look.await.ok()?
 }
 
-/// The disk that is full, where the container has this excess, or holds so much of a disk of the host with only `free` bytes. One that
-/// may have filled that disk itself proves nothing against the host.
+/// Which disk is full: the container's own, by `own_excess`, or the host's, which has `free` bytes.
+/// If the container may have filled the host's disk itself, the host is not blamed.
 fn full_disk(own_excess: Option<String>, free: Option<u64>, held: Held) -> Option<Loss> {
     match (own_excess, free, held) {
         (Some(detail), _, _) => Some(Loss { evidence: Evidence::OwnLimit, detail }),
@@ -329,9 +331,9 @@ fn full_disk(own_excess: Option<String>, free: Option<u64>, held: Held) -> Optio
     }
 }
 
-/// Free space of the engine's storage. Under a quota, a container's own layer reports what is left of the quota.
+/// Free space of the engine's storage. A container's own folder would report the rest of its quota.
 fn host_free_bytes(layer: &WritableLayer) -> Option<u64> {
-    // STORAGE/ID/diff
+    // The path is STORAGE/ID/diff.
     free_bytes(layer.folders.first()?.ancestors().nth(2)?)
 }
 
@@ -353,7 +355,7 @@ mod tests {
         };
         check(None, Some(0), Held::Little, Some(Evidence::HostDiskFull));
         check(None, None, Held::Little, None);
-        // It may have filled the disk itself.
+        // The container may have filled the disk itself.
         check(None, Some(0), Held::Much, None);
         check(None, Some(0), Held::Unknown, None);
         // A container that fills the host's disk beyond its own limit is at fault.
@@ -401,9 +403,9 @@ mod tests {
         let found = "disk limit of 100 MiB exceeded, by 61 MiB of files in flight";
         check(Some(look(Some(1000))), 1, Some(939), Some(found));
         check(Some(look(Some(1000))), 1, Some(940), None);
-        // The disk was filled by others.
+        // Others filled the disk.
         check(Some(look(Some(1000))), 0, Some(100), None);
-        // The first look, and a disk with quotas.
+        // This is the first look, or the disk has quotas.
         check(None, 1, Some(100), None);
         check(Some(look(None)), 1, None, None);
     }

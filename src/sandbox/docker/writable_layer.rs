@@ -1,4 +1,5 @@
-//! A container's writable layer on this host: its size, files without a name, and how it is made removable.
+//! A container's writable layer on this host: its size, its deleted files, and how it is made
+//! removable.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry, ReadDir};
@@ -10,52 +11,57 @@ use super::open_files::OpenFiles;
 
 /// Unit of `st_blocks`, independent of the file system's block size.
 pub(super) const BLOCK: u64 = 512;
-/// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
-/// takes minutes to remove.
+/// Maximum number of files that a container may add. It is more than any task needs. Many more
+/// would exhaust the inodes of the host, or take minutes to remove.
 pub(super) const MAX_FILES: u64 = 250_000;
-/// Maximum nesting of folders. Removing or walking a folder recursively costs one open descriptor per level, in the engine too: it fails to remove
-/// folders nested deeper than its limit of open files, repeatedly and after minutes each time.
+/// Maximum nesting of folders. A walk or a removal needs one open descriptor for each level. The
+/// engine fails to remove folders nested deeper than its limit of open files, after minutes each
+/// time.
 const MAX_DEPTH: usize = 256;
-/// Nesting that remains where folders were too deep.
+/// Nesting that remains after folders were moved up.
 const LEVELLED_DEPTH: usize = 64;
-/// Bytes of a path on this host that can still be opened, with a reserve for a name below it; the kernel accepts 4096.
+/// Maximum bytes of a path that can still be opened on this host, with room for a name below it.
+/// The kernel accepts 4096.
 const MAX_PATH: usize = 3584;
-/// Bytes of the paths of all entries together. The engine lists them in memory, several times over: 20,000 long ones took 1.4 GB of it.
-/// As many entries as are allowed have half of this with paths of usual length.
+/// Maximum bytes of the paths of all entries together. The engine lists them in memory, several
+/// times over: 20,000 long ones took 1.4 GB. With paths of usual length, the allowed number of
+/// files has half of this.
 pub(super) const MAX_PATHS: u64 = 32 << 20;
 /// Name prefix of folders that [`level`] has moved.
 const MOVED: &str = ".termsmith-moved-";
 
-/// The paths on this host where a container's writes arrive, e.g. `/var/lib/docker/overlay2/ID/diff`.
+/// The paths on this host where a container's writes arrive,
+/// e.g. `/var/lib/docker/overlay2/ID/diff`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WritableLayer {
     /// Overlayfs's upper directory, if it can be read, and then the container's volumes.
     pub(super) folders: Vec<PathBuf>,
     /// Whether the first folder is the upper directory. Without it most writes are not counted.
     pub(super) has_layer: bool,
-    /// The files that the engine mounts over `/etc/hostname` and the like: they lie outside its layer, and it can write to them.
+    /// Files that the engine mounts, e.g. over `/etc/hostname`. They lie outside the layer, and the
+    /// container can write to them.
     pub(super) files: Vec<PathBuf>,
-    /// Process number of its first process on this host; 0 when it does not run.
+    /// Process number of the container's first process on this host. 0 if it does not run.
     pub(super) pid: i64,
 }
 
-/// What a container has written.
+/// The amount that a container has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
-    /// Allocated, not apparent size: a sparse file counts as nothing.
+    /// Allocated bytes. A sparse file counts as nothing.
     pub(super) bytes: u64,
     /// Entries of all kinds.
     pub(super) files: u64,
     /// Bytes of their paths.
     pub(super) paths: u64,
-    /// Folders are nested too deeply to be walked.
+    /// Folders are nested too deeply for a walk.
     pub(super) too_deep: bool,
-    /// This process may not read some of it, so there may be more.
+    /// This process may not read some folder, so there may be more.
     pub(super) unread: bool,
     pub(super) open: OpenFiles,
 }
 
-/// What a container may write.
+/// The amount that a container may write.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     pub(super) bytes: u64,
@@ -64,7 +70,7 @@ pub(super) struct Most {
 }
 
 impl Most {
-    /// With these bytes, and as many files and paths as every container.
+    /// Limits with these bytes. The limits of files and paths are the same for every container.
     pub(super) fn of_bytes(bytes: u64) -> Self {
         Self { bytes, files: MAX_FILES, paths: MAX_PATHS }
     }
@@ -82,14 +88,14 @@ impl Usage {
 pub(super) enum Held {
     /// At most half of its own limit.
     Little,
-    /// It may have filled the disk itself.
+    /// The container may have filled the disk itself.
     Much,
-    /// It may hold more than can be counted.
+    /// The container may hold more than can be counted.
     Unknown,
 }
 
 impl WritableLayer {
-    /// How much of a full disk a container with this limit holds.
+    /// How much of a full disk the container holds. `max_bytes` is its own limit.
     pub(super) fn held(&self, max_bytes: u64) -> Held {
         let most = Most::of_bytes(max_bytes / 2);
         let used = self.usage(&most);
@@ -102,7 +108,7 @@ impl WritableLayer {
         }
     }
 
-    /// Counts what was written until one limit is exceeded.
+    /// Counts the files and bytes that were written, until one limit is exceeded.
     pub(super) fn usage(&self, most: &Most) -> Usage {
         let open = OpenFiles::of(self.pid, &self.folders);
         let mut used = Usage { bytes: open.unlinked, open, ..Usage::default() };
@@ -144,8 +150,9 @@ impl WritableLayer {
     }
 }
 
-/// Moves folders that are nested too deeply up to `root`, so that a recursive removal with one descriptor per level
-/// succeeds. Only for a layer without running processes, which could change links concurrently.
+/// Moves folders that are nested too deeply up to `root`. Then a recursive removal with one
+/// descriptor for each level succeeds. No process may run in the layer, since it could change links
+/// meanwhile.
 pub(super) fn level(root: &Path) {
     let mut left = vec![root.to_owned()];
     let mut moved = 0;
@@ -155,7 +162,7 @@ pub(super) fn level(root: &Path) {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !walk.enter(&entry) {
                 let place = root.join(format!("{MOVED}{moved}"));
                 moved += 1;
-                // A folder that cannot be moved is left as it is; the engine then reports the failed removal.
+                // A folder that cannot be moved stays. The engine then reports the failed removal.
                 if fs::rename(entry.path(), &place).is_ok() {
                     left.push(place);
                 }
@@ -164,11 +171,12 @@ pub(super) fn level(root: &Path) {
     }
 }
 
-/// Entries below a folder, depth first. Links are not followed; a folder is only entered by [`Walk::enter`].
+/// Entries below a folder, depth first. Links are not followed. Only [`Walk::enter`] enters a
+/// folder.
 struct Walk {
     open: Vec<ReadDir>,
     max_depth: usize,
-    /// A folder could not be read for want of permission.
+    /// A folder could not be read for lack of permission.
     denied: bool,
 }
 
@@ -189,7 +197,7 @@ impl Walk {
         }
     }
 
-    /// Enters the folder `entry`; `false` if it is nested too deeply.
+    /// Enters the folder `entry`. Returns false if it is nested too deeply.
     fn enter(&mut self, entry: &DirEntry) -> bool {
         let path = entry.path();
         if self.open.len() >= self.max_depth || path.as_os_str().len() > MAX_PATH {
@@ -220,7 +228,8 @@ mod tests {
 
     use super::*;
 
-    /// Creates nested folders called `name` below `root`; the path of the deepest one exceeds the maximum length. Returns that folder.
+    /// Creates nested folders called `name` below `root`, and returns the deepest one. Its path is
+    /// longer than paths may be.
     fn nest(root: &Path, name: &str, depth: usize) -> OwnedFd {
         let open = OFlags::DIRECTORY | OFlags::RDONLY;
         let mut folder = openat(CWD, root, open, Mode::empty()).unwrap();
@@ -263,7 +272,7 @@ mod tests {
         assert_eq!(layer(folder.path()).usage(&Most::of_bytes(u64::MAX)).files, 1);
     }
 
-    /// Bytes on the disk of a file of a megabyte, however it is laid out there.
+    /// Bytes on the disk of a file of a megabyte. They depend on the disk's layout.
     const FILE: std::ops::RangeInclusive<u64> = 1_000_000..=1_100_000;
 
     #[test]
@@ -294,7 +303,8 @@ mod tests {
         };
         check(&all, 3_000_000, Held::Little);
         check(&all, 1_500_000, Held::Much);
-        // Only what the engine mounts can be read: not root, or another storage driver.
+        // This process is not root, or the engine has another storage driver. Only the files that
+        // the engine mounts can be read.
         let some = WritableLayer { has_layer: false, ..all.clone() };
         check(&some, 3_000_000, Held::Unknown);
         check(&some, 1_500_000, Held::Much);
@@ -303,7 +313,7 @@ mod tests {
             3_000_000,
             Held::Unknown,
         );
-        // The watchdog is about to kill it.
+        // The watchdog is about to kill the container.
         drop(nest(folder.path(), "d", MAX_DEPTH + 1));
         check(&all, 3_000_000, Held::Much);
     }

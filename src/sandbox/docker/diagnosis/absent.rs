@@ -1,4 +1,4 @@
-//! Why no engine answers, and what can be done about it.
+//! Why no engine answers, and how to mend that.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,23 +14,23 @@ pub(super) fn explain(host: &Host, environment: &Environment, error: &NotFound) 
     Absence::of(host, environment, error).finding()
 }
 
-/// The state of this machine's engine, where none answers.
+/// Why this machine's engine does not answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Absence {
-    /// `DOCKER_HOST` names an endpoint that does not answer and that this machine cannot start.
+    /// `DOCKER_HOST` names an endpoint that does not answer, and this machine cannot start it.
     NotLocal {
         host: String,
         why: String,
     },
-    /// It listens, but this user may not connect.
+    /// The engine listens, but this user may not connect.
     Denied {
         socket: PathBuf,
     },
-    /// Its process lives, but it does not answer (yet).
+    /// The engine's process lives, but does not answer yet.
     Running {
         pid: u32,
     },
-    /// Installed, not running.
+    /// The engine is installed, but does not run.
     Stopped {
         dockerd: PathBuf,
     },
@@ -87,8 +87,8 @@ impl Absence {
     }
 }
 
-/// The socket of this machine's Docker, if that refused this user. Membership in Docker's group
-/// does not open other sockets.
+/// The socket of this machine's Docker, if it refused this user. Members of Docker's group can open
+/// it, and no other socket.
 fn denied(host: &Host, failures: &[ProbeFailure]) -> Option<PathBuf> {
     failures.iter().filter(|failure| failure.is_denied()).find_map(|failure| match &failure.endpoint {
         Endpoint::Unix(path) if is_default(host, &failure.endpoint) => Some(path.clone()),
@@ -96,18 +96,18 @@ fn denied(host: &Host, failures: &[ProbeFailure]) -> Option<PathBuf> {
     })
 }
 
-/// Whether this machine's engine would listen there.
+/// Whether this machine's engine would listen at `endpoint`.
 fn is_default(host: &Host, endpoint: &Endpoint) -> bool {
     let local = [DEFAULT_SOCKET, "/run/docker.sock"].map(|socket| Endpoint::Unix(host.path(socket)));
     local.contains(endpoint)
 }
 
-/// The process that dockerd's pid file names, if it is a living dockerd. A zombie does not count:
-/// without an init process nobody reaps it.
+/// The process that dockerd's pid file names, if it is a living dockerd. A zombie is none. Without
+/// an init process nobody reaps it.
 fn running_dockerd(host: &Host) -> Option<u32> {
     let pid = fs::read_to_string(host.path("/run/docker.pid")).ok()?.trim().parse().ok()?;
     let stat = fs::read_to_string(host.path(format!("/proc/{pid}/stat"))).ok()?;
-    // `pid (name) state …`; a name may hold parentheses itself.
+    // The line is `pid (name) state …`, and a name may contain parentheses.
     let (head, tail) = stat.rsplit_once(')')?;
     let state = tail.trim_start().chars().next()?;
     let (_, name) = head.split_once('(')?;
@@ -134,7 +134,8 @@ mod tests {
             (vec![], None),
             (vec![failure(DEFAULT_SOCKET, ProbeError::Denied)], Some(DEFAULT_SOCKET)),
             (vec![failure(DEFAULT_SOCKET, ProbeError::NoSocket)], None),
-            // An ordinary user may not look into Podman's folder, whether there is a socket or not.
+            // An ordinary user may not look into Podman's folder, so whether it has a socket is
+            // unknown.
             (
                 vec![
                     failure(DEFAULT_SOCKET, ProbeError::NoSocket),

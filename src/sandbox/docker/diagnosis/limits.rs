@@ -1,4 +1,4 @@
-//! What limits a container on this machine: one table, with what enforces each limit.
+//! The limits of a container on this machine: one table, with the enforcer of each limit.
 
 use bollard::models::{SystemInfo, SystemVersion};
 
@@ -12,14 +12,14 @@ use super::super::writable_layer::{MAX_FILES, MAX_PATHS};
 use crate::guest::MAX_TERMINALS;
 use crate::sandbox::diagnosis::{By, Limit};
 
-/// What the table depends on.
+/// The facts that the table depends on.
 pub(super) struct Facts<'a> {
     pub(super) info: &'a SystemInfo,
     pub(super) version: &'a SystemVersion,
     pub(super) mounts: &'a str,
-    /// This user can count what containers write, and change their cgroups.
+    /// Whether this user can count the bytes that containers write, and change their cgroups.
     pub(super) reads_layers: bool,
-    /// The machine has limits of socket buffers (cgroup v1).
+    /// Whether the machine limits socket buffers (cgroup v1).
     pub(super) has_tcp_limits: bool,
 }
 

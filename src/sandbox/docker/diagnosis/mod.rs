@@ -1,6 +1,6 @@
-//! What `termsmith doctor` says about Docker or Podman: whether one answers, which one it is, what
-//! limits its containers, and whether it has the base image. It asks by single requests, so that a
-//! diagnosis starts no sweeper and removes nothing.
+//! The diagnosis of Docker or Podman for `termsmith doctor`: whether one answers, its version, the
+//! limits of its containers, and whether it has the base image. It sends single requests only. So a
+//! diagnosis starts no sweeper, and removes nothing.
 
 mod absent;
 #[cfg(test)]
@@ -22,15 +22,16 @@ use crate::sandbox::diagnosis::{Diagnosis, Finding, Host};
 
 pub(super) use script::FIX_SCRIPT;
 
-/// The image that task Dockerfiles name: a public one, so that a task can be built on any machine.
+/// The image that Dockerfiles of tasks name. It is public, so that a task can be built on any
+/// machine.
 const BASE_IMAGE: &str = "debian:bookworm-slim";
-/// Marks an image that the script built. `termsmith clean` keeps it: it is as expensive to replace
-/// as a pulled one.
+/// Label of an image that the script built. `termsmith clean` leaves it, since it is as expensive
+/// to replace as a pulled one.
 const BUILT_HERE: &str = "termsmith.bootstrap";
-/// Engines with which the test suite passes. With others termsmith may work as well; the doctor
-/// warns that it does not know.
+/// Engines with which the test suite passes. For others the doctor warns that nobody has tried
+/// them.
 const TESTED: [(&str, &str); 1] = [("Docker", "20.10")];
-/// The engine is slow while it is busy with many containers.
+/// Time-out of a request. An engine with many containers answers slowly.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Names of the rows.
@@ -38,7 +39,7 @@ const ENGINE: &str = "engine";
 const LIMITS: &str = "limits";
 const IMAGE: &str = "base image";
 
-/// Inspects the engine of this host, and changes nothing.
+/// Inspects this host's engine. Changes nothing.
 pub(super) async fn diagnose(host: &Host) -> Diagnosis {
     let environment = Environment::new(host.root.clone(), |name| host.env.get(name).cloned());
     let endpoint = match discovery::find(&environment).await {
@@ -56,11 +57,11 @@ fn without_engine(engine: Finding) -> Diagnosis {
     Diagnosis { rows, ..Diagnosis::default() }
 }
 
-/// What an engine says of itself.
+/// The engine's description of itself.
 struct Answers {
     version: SystemVersion,
     info: SystemInfo,
-    /// `None` where the engine has no base image.
+    /// `None` if the engine has no base image.
     image: Option<ImageInspect>,
 }
 
@@ -79,7 +80,7 @@ impl Answers {
         let facts = limits::Facts {
             info: &info,
             version: &version,
-            // Empty where the kernel does not list them.
+            // Empty if the kernel does not list them.
             mounts: &std::fs::read_to_string(host.path("/proc/self/mounts")).unwrap_or_default(),
             reads_layers: reads_layers(host, endpoint),
             has_tcp_limits: host.path(super::tcp::LIMIT_OF_HOST).exists(),
@@ -106,8 +107,8 @@ async fn base_image(docker: &Docker) -> Result<Option<ImageInspect>, Error> {
     }
 }
 
-/// Whether this user can count what containers write: their layers are root's, on the machine of
-/// the engine.
+/// Whether this user can count the bytes that containers write. Their layers belong to root of the
+/// engine's machine.
 fn reads_layers(host: &Host, endpoint: &Endpoint) -> bool {
     host.uid == 0 && matches!(endpoint, Endpoint::Unix(_))
 }
@@ -118,11 +119,11 @@ fn judge(endpoint: &Endpoint, version: &SystemVersion, info: &SystemInfo) -> Fin
     let product = if podman { "Podman" } else { "Docker" };
     let number = version.version.as_deref().unwrap_or("of unknown version");
     let driver = info.driver.as_deref().unwrap_or("unknown storage");
-    // Engines that do not say which cgroups they use know only the first kind.
+    // An engine that does not name its cgroup version only knows version 1.
     let cgroups = info.cgroup_version.map_or_else(|| "1".to_owned(), |version| version.to_string());
     let detail = format!("{product} {number} at {endpoint}, {driver}, cgroup v{cgroups}");
     let is_tested = TESTED.iter().any(|(name, release)| {
-        // 20.1 must not count as 20.10, nor 20.10 as 20.100.
+        // 20.1 must not match 20.10, nor 20.10 match 20.100.
         let rest = number.strip_prefix(release);
         *name == product && rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
     });
@@ -152,7 +153,7 @@ fn judge_image(image: Option<&ImageInspect>) -> Finding {
     Finding::ok(format!("{BASE_IMAGE}, {} MB{origin}", image.size.unwrap_or_default() / 1_000_000))
 }
 
-/// How a container's disk is limited; `None` if it is not.
+/// How a container's disk is limited. `None` if it is not.
 fn disk_limit(facts: &limits::Facts<'_>) -> Option<String> {
     let driver = facts.info.driver.as_deref().unwrap_or("unknown storage");
     let storage = quota::backing(facts.info)
@@ -179,7 +180,7 @@ fn has_project_quotas(info: &SystemInfo, mounts: &str) -> bool {
         let (place, _, options) = (fields.next()?, fields.next()?, fields.next()?);
         folder.starts_with(place).then_some((place.len(), options))
     });
-    // Of mounts at the same place the last one counts.
+    // If several mounts have the same place, the last one counts.
     let deepest = entries.max_by_key(|(len, _)| *len);
     deepest
         .is_some_and(|(_, options)| options.split(',').any(|option| matches!(option, "prjquota" | "pquota")))

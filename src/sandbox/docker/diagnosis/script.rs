@@ -1,6 +1,6 @@
-//! The script that provides what a diagnosis finds missing.
+//! The script that provides requirements that a diagnosis found missing.
 
-/// It is part of the program, so that `--templates` cannot replace what runs as root.
+/// The script is part of the program, because it runs as root. `--templates` cannot replace it.
 pub(in crate::sandbox::docker) const FIX_SCRIPT: &str =
     include_str!("../../../../templates/doctor/fix-docker.sh");
 

@@ -10,7 +10,7 @@ const VERSION: &str =
     r#"{"Version":"20.10.24+dfsg1","Components":[{"Name":"Engine","Version":"20.10.24+dfsg1"}]}"#;
 const IMAGE_REQUEST: &str = "GET /images/debian:bookworm-slim/json";
 
-/// A machine whose engine describes itself and the image so.
+/// A machine whose engine answers so about itself and the image.
 fn with_engine(info: Reply, image: Reply) -> Machine {
     let routes = [
         ("GET /_ping", (200, "OK")),
@@ -123,7 +123,7 @@ fn versions_that_were_not_tested_are_warned_about() {
     let podman = r#"{"Version":"20.10","Components":[{"Name":"Podman Engine","Version":"4"},{"Name":"Conmon","Version":"2"}]}"#;
     check(podman, overlay, Status::Warn, &format!("Podman 20.10 {tail}"));
     check("{}", overlay, Status::Warn, &format!("Docker of unknown version {tail}"));
-    // Older engines do not say which cgroups they use: it is the first kind.
+    // Older engines do not name their cgroup version. It is 1.
     check(
         &docker("19.03.1"),
         r#"{"Driver":"vfs"}"#,

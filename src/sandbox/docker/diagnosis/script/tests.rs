@@ -1,5 +1,5 @@
-//! The script runs in a folder in place of `/`. It finds programs of the folder only: a few of this
-//! machine's, and stubs that note how they were called.
+//! The script runs in a folder in place of `/`. It finds only programs in that folder: a few of
+//! this machine's, and stubs that note how they were called.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,7 +14,7 @@ const TOOLS: [&str; 16] = [
     "awk", "cat", "chmod", "date", "env", "grep", "mktemp", "rm", "sed", "sh", "sleep", "sort", "tail",
     "test", "timeout", "touch",
 ];
-/// Answers once a file says so.
+/// A stub that answers once a file exists.
 const DOCKER: &str = r#"case $3 in version) test -e "$FIX_ROOT/answers" ;; esac"#;
 const STARTS: &str = r#"touch "$FIX_ROOT/answers""#;
 const DEBIAN: &str = "ID=debian\nVERSION_CODENAME=bookworm\n";
@@ -27,12 +27,12 @@ struct Ran {
     ok: bool,
     printed: String,
     errors: String,
-    /// Calls of stubs, but for questions whether the engine answers.
+    /// Calls of stubs. Questions whether the engine answers are left out.
     commands: Vec<String>,
 }
 
 impl Machine {
-    /// Debian 12, with a user that is root, and nothing installed.
+    /// Debian 12 with nothing installed. The user is root.
     fn new() -> Self {
         let machine = Self(tempfile::tempdir().unwrap()).file("/etc/os-release", DEBIAN);
         for folder in ["bin", "tmp", "run", "var/log", "proc/net"] {
@@ -47,7 +47,7 @@ impl Machine {
         machine.stub("apt-get", "").uid(0)
     }
 
-    /// The same with Docker, which does not run.
+    /// The same machine with Docker, which does not run.
     fn with_docker() -> Self {
         Self::new().stub("dockerd", "").stub("docker", DOCKER)
     }
@@ -72,7 +72,7 @@ impl Machine {
         for socket in sockets {
             table += &format!("0000000000000001: 00000002 00000000 00010000 0001 01  4042 {socket}\n");
         }
-        // An accepted connection has the name of its listener, but is none.
+        // An accepted connection has its listener's name, but is no listener.
         table += "0000000000000002: 00000003 00000000 00000000 0001 03  4043 /run/docker.sock\n";
         self.file("/proc/net/unix", &table)
     }
@@ -89,7 +89,7 @@ impl Machine {
 
     fn program(self, name: &str, body: &str) -> Self {
         let path = self.path("bin").join(name);
-        // A tool there is a link to this machine's.
+        // A tool there may be a link to this machine's own tool.
         let _ = fs::remove_file(&path);
         fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -134,7 +134,7 @@ fn check_failure(machine: &Machine, part: &str, errors: &str) {
     assert_eq!((ran.ok, ran.errors.as_str()), (false, errors));
 }
 
-/// What a started dockerd is called with.
+/// The command line of a started dockerd.
 const DIRECT: &str = "setsid --fork sh -c cd / && echo $$ && exec \"$0\" >>\"$1\" 2>&1 </dev/null /bin/dockerd /var/log/docker.log";
 const IN_BACKGROUND: &str =
     "Starting dockerd in the background (no systemd runs here; log: /var/log/docker.log) …";
@@ -152,7 +152,7 @@ fn a_bare_machine_gets_an_engine() {
     // The package has started it.
     let started = bare().stub("apt-get", &format!("{installs}\n{STARTS}"));
     check(&started, "engine", &[UPDATE, &installed], &[installing]);
-    // Old lists are enough, if the package is in them.
+    // Old lists are enough if they contain the package.
     let old = bare().stub("apt-get", &format!("case $3 in update) exit 1 ;; esac\n{installs}\n{STARTS}"));
     check(&old, "engine", &[UPDATE, &installed], &[installing]);
 }
@@ -168,7 +168,7 @@ fn a_daemon_that_is_installed_is_started() {
     let user = systemd().uid(1000).stub("sudo", sudo);
     let commands = ["sudo -n true", "sudo -n systemctl start docker", "systemctl start docker"];
     check(&user, "engine", &commands, &[starting, WAITING]);
-    // One that runs is waited for, and one that answers is left alone.
+    // The script waits for a dockerd that runs, and leaves one alone that answers.
     let running = machine().file("/run/docker.pid", "77").process(77, "dockerd", 'S');
     let running = running.program("sleep", STARTS);
     check(&running, "engine", &[], &[WAITING]);
@@ -196,7 +196,7 @@ fn a_failure_says_why_and_what_to_do() {
     );
     let no_package = Machine::new().stub("apt-get", "echo \"E: $3\"; case $3 in install) exit 100 ;; esac");
     check_failure(&no_package, "clock", "`apt-get install libfaketime` failed\n  | E: install\n");
-    // The package is missing because its list could not be fetched.
+    // The package is missing, because its list could not be fetched.
     let offline = Machine::new().stub("apt-get", "echo \"E: $3\"; exit 100");
     check_failure(&offline, "clock", "`apt-get update` failed\n  | E: update\n");
     let needs_root = "this needs root, and `sudo` asks for a password or is not installed\nhint: run as root: `apt-get update && \
@@ -230,7 +230,8 @@ const OWN_PID: &str = "/run/docker/containerd/containerd.pid";
 const OWN_SOCKET: &str = "/run/docker/containerd/containerd.sock";
 const SYSTEM_SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// Which of these files are removed while these processes live and these sockets have listeners.
+/// Checks which of `files` are removed while `processes` live and the sockets in `listening` have
+/// listeners.
 fn check_stale(files: &[(&str, &str)], processes: &[(u32, &str, char)], listening: &[&str], gone: &[&str]) {
     let machine = Machine::with_docker().stub("setsid", STARTS);
     let machine = files.iter().fold(machine, |machine, (path, text)| machine.file(path, text));
@@ -310,7 +311,7 @@ fn without_a_registry_the_image_is_built_from_the_systems_mirrors() {
         let given = fs::read_to_string(machine.path("sources")).unwrap_or_default();
         assert_eq!(given, sources, "{targets}");
         let built = ran.commands.iter().find(|command| command.starts_with("mmdebstrap ")).unwrap();
-        // A mirror behind TLS must be usable from within the image.
+        // A mirror behind TLS must be usable inside the image too.
         assert_eq!(built.contains("--include=ca-certificates"), sources.contains("https:"), "{built}");
         let imported = "docker import --change CMD [\"bash\"] --change LABEL termsmith.bootstrap=1 --change ENV \
                         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ";
@@ -323,7 +324,7 @@ fn without_a_registry_the_image_is_built_from_the_systems_mirrors() {
     check("", "", "Debian's archive");
     check("http://m.example/debian bookworm\n", "deb http://m.example/debian bookworm main\n", own);
     check("https://m.example bookworm\n", "deb https://m.example bookworm main\n", own);
-    // Another release of Debian has ours on its mirror.
+    // Another release of Debian finds our release on its mirror.
     check(
         "http://m.example/d trixie\nhttp://m.example/d trixie-updates\nhttp://m.example/s trixie-security\nhttp://m.example/d sid\n",
         "deb http://m.example/d bookworm main\ndeb http://m.example/d bookworm-updates main\ndeb http://m.example/s bookworm-security main\n",
