@@ -2,7 +2,7 @@
 //! is rewritten to be harder or easier (an evolution).
 //!
 //! A policy learns most from a task that it passes about half the time. It learns nothing from a
-//! task that everyone passes or that nobody passes. TMax and FACET use bands of pass rates too
+//! task that everyone passes or that nobody passes. TMax and FACET use pass-rate bands too
 //! (`reference/landscape.md`).
 
 use minijinja::context;

@@ -21,7 +21,7 @@ pub(super) struct Loaded {
     pub(super) parts: Vec<StepConversation>,
     /// Completed rounds.
     pub(super) rounds: Vec<Round>,
-    /// When the attempt began, in milliseconds since 1970; `None` if it has not begun.
+    /// When the attempt began, in milliseconds since 1970; `None` if it has not started.
     pub(super) started: Option<u64>,
 }
 
