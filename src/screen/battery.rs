@@ -94,8 +94,8 @@ fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
     for watch in target.watches.iter().filter(|watch| only.wants_row(RowKind::Attack, &watch.name)) {
         let found = target.findings.iter().find(|finding| finding.rule == watch.name);
         let note = match (watch.place, found) {
-            (WatchPlace::Trajectory, _) => "no trial: looked for in the commands of trajectories".to_owned(),
-            (WatchPlace::Task, None) => "no trial: the task's files show nothing of it".to_owned(),
+            (WatchPlace::Trajectory, _) => "no trial: searched for in the commands of rollouts".to_owned(),
+            (WatchPlace::Task, None) => "no trial: no file of the task invites it".to_owned(),
             (WatchPlace::Task, Some(finding)) => {
                 format!("no trial: invited by {}: {}", finding.location(), finding.message)
             }
@@ -148,10 +148,7 @@ fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried
     let note = if verdict.passed() {
         format!("scores without doing the work ({})", attack.name)
     } else if group_verdict(tried) == GroupVerdict::Unknown {
-        format!(
-            "planted {}; no check was reported, which is never a reward: {}",
-            attack.plants, verdict.cause
-        )
+        format!("planted {}; no check was reported, so there is no reward: {}", attack.plants, verdict.cause)
     } else {
         match target.task.judging() {
             Judging::CleanRoom => format!("planted {}; stopped: {}", attack.plants, attack.stopped_by),

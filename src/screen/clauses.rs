@@ -102,7 +102,7 @@ pub(super) fn records(clauses: &Clauses, table: &Table) -> Vec<ClauseRecord> {
         let rows = rows_of(clause, &table.rows);
         let noticed = rows.iter().filter_map(|row| table.noticed.get(&(row.kind, row.name.clone())));
         let noticed: BTreeSet<_> = noticed.flatten().cloned().collect();
-        let none = rows.is_empty().then(|| "none of its violations was executed at this rigor".to_owned());
+        let none = rows.is_empty().then(|| "this rigor executed no violation of it".to_owned());
         let untested = clause.untested.clone().or(none);
         ClauseRecord {
             id: clause.id.clone(),

@@ -19,7 +19,8 @@ enum Damage {
 /// A file of the solution with the paths of the results, one in each line.
 const LIST: &str = "damaged-results";
 /// The note of a row whose trial was not possible.
-pub(super) const SERVED: &str = "not applicable: a process of the reference may hold what its files said";
+pub(super) const SERVED: &str =
+    "not applicable: a process of the reference may still hold the results in memory";
 /// Shell code that ends with [`NOT_APPLICABLE`](crate::verify::NOT_APPLICABLE) if a process of the
 /// reference still runs. It is used where tests see processes, since a service may hold its results
 /// in memory.
@@ -56,8 +57,8 @@ impl Damage {
 
     fn about(self) -> &'static str {
         match self {
-            Self::Garbled => "the reference, all of whose results are then garbled behind their first bytes,",
-            Self::Halved => "the reference, all of whose results are then cut to half,",
+            Self::Garbled => "the reference with all results garbled after their first bytes",
+            Self::Halved => "the reference with all results cut to half",
         }
     }
 

@@ -54,7 +54,7 @@ fn unapplied(status: Option<&ShellOutcome>) -> Option<String> {
             Some(format!("not applicable: its script ended with status {status}"))
         }
         Some(ShellOutcome::TimedOut | ShellOutcome::ShellDied(_)) => {
-            Some("not applicable: its script did not come to an end".to_owned())
+            Some("not applicable: its script did not end".to_owned())
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) async fn leak(
         Some(Held { path, secret }) => {
             let what = match secret {
                 Secret::Author(path) => format!("`{path}`"),
-                Secret::Result(path) => format!("what the reference writes to `{path}`"),
+                Secret::Result(path) => format!("the reference's result `{path}`"),
             };
             let note = format!("a layer of the image holds {what}, as `{path}`");
             table.row(RowKind::Leak, "layers", false, &note);

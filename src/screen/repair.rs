@@ -9,10 +9,7 @@ pub(crate) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
         (RowKind::Build, _) => {
             (Part::Environment, "make the Dockerfile build from an empty cache; the log's end names the step")
         }
-        (RowKind::Untouched, _) => (
-            Part::Tests,
-            "make the tests write a reward of 0 for the environment as it is given: at least one check must fail there",
-        ),
+        (RowKind::Untouched, _) => (Part::Tests, "make at least one check fail in the untouched environment"),
         (RowKind::Reference, "shuffled") => {
             (Part::Tests, "make every check independent of earlier ones: each prepares its own state")
         }
@@ -27,26 +24,27 @@ pub(crate) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
             (Part::Tests, "compute with the dates of the inputs, never with today's")
         }
         (RowKind::Reference, "rebuilt") => {
-            (Part::Environment, "let the image not depend on when it is built: pin versions, ship the files")
+            (Part::Environment, "make the image independent of its build time: pin versions, ship the files")
         }
         (RowKind::Reference, "1") => {
-            (Part::Solution, "make the reference do what the failed checks ask, or correct those checks")
+            (Part::Solution, "make the reference pass the failed checks, or correct those checks")
         }
         (RowKind::Reference, _) => (
             Part::Tests,
-            "find what differs from run to run: time, order, randomness, a process not waited for",
+            "find the difference between runs, e.g. time, order, randomness, or a process that still runs",
         ),
-        (RowKind::SecondSolution, _) => {
-            (Part::Instruction, "say in the instruction what the failed checks ask, or stop asking it")
-        }
+        (RowKind::SecondSolution, _) => (
+            Part::Instruction,
+            "let the instruction demand what the failed checks test, or drop those checks",
+        ),
         (RowKind::WrongSolution | RowKind::TruncatedSolution | RowKind::AblatedSolution, _) => {
             (Part::Tests, "add a check that fails for this solution and passes for the reference")
         }
         (RowKind::Clause, _) => (
             Part::Tests,
-            "add a check of what these words of the instruction demand, on inputs where the violation shows",
+            "add a check for these words of the instruction, with inputs that show the violation",
         ),
-        (RowKind::Mutant, _) => (Part::Tests, "add checks by value for what the surviving mutants change"),
+        (RowKind::Mutant, _) => (Part::Tests, "add checks of the values that the surviving mutants change"),
         (RowKind::Variant, _) => {
             (Part::Tests, "compare meaning instead of form, or state the form in the instruction")
         }
@@ -61,7 +59,7 @@ pub(crate) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
         ),
         (RowKind::Blind, _) => (
             Part::Instruction,
-            "find out which of the failed checks no sentence demands; if all are demanded, the task may only be hard: try a stronger solver",
+            "find out which of the failed checks no sentence demands; if all are demanded, the task may just be hard: try a stronger solver",
         ),
     }
 }

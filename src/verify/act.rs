@@ -97,7 +97,7 @@ impl Act<'_> {
     pub(super) fn out_of_time(&self, limit: Duration) -> Option<String> {
         match self {
             Act::Edit { within, .. } if *within < limit => {
-                Some("the solution ran many times as long as the one that it is an edit of".to_owned())
+                Some("the edited solution ran many times as long as the reference".to_owned())
             }
             Act::Solve(_) | Act::Edit { .. } => {
                 Some(format!("the solver ran longer than {} s", limit.as_secs()))

@@ -683,7 +683,7 @@ impl Drop for Hogs {
 }
 
 /// The cause in the verdict on an edited solution that met its limit.
-const EDITED: &str = "the solution ran many times as long as the one that it is an edit of";
+const EDITED: &str = "the edited solution ran many times as long as the reference";
 
 #[test]
 fn an_edit_of_a_solution_that_loops_ends_long_before_the_limit_of_the_task() {

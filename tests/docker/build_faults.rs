@@ -178,7 +178,8 @@ fn the_registrys_answer_decides_who_is_at_fault_for_a_base() {
         // The engine says that it has pulled the image, but has no image.
         check("FROM a:1", (200, ""), 1, "Infra: image `a:1`").await;
         check("FROM here:1\nCOPY --from=b:1 x y", (404, "no"), 1, "Caller: image `b:1`").await;
-        let empty = "task: Dockerfile, line 3: the base `${B}` is empty: its ARG stands between stages";
+        let empty =
+            "task: Dockerfile, line 3: the base `${B}` is empty: FROM does not see an ARG between stages";
         check("FROM here:1 AS one\nARG B=here:1\nFROM ${B}", (200, ""), 0, empty).await;
     });
 }

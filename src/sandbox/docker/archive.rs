@@ -57,7 +57,7 @@ impl DockerEngine {
                     // A lookup finds the path. Or it finds nothing, and cannot be relied on.
                     ArchiveError::Missing { root } | ArchiveError::Unreadable { root } => {
                         let message =
-                            format!("the engine finds `{root}` in the container, and does not send it");
+                            format!("the engine finds `{root}` in the container, but does not send it");
                         EngineError::Transport { action: "fetch files", message }.into()
                     }
                     other => other,

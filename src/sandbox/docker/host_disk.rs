@@ -87,7 +87,7 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
     // Walking folders blocks.
     let held = tokio::task::spawn_blocking(move || layer.held(max_bytes)).await.unwrap_or(Held::Unknown);
     if held == Held::Unknown {
-        tracing::warn!(container = %id, "the disk of the host is full, and what a container holds of it is unknown");
+        tracing::warn!(container = %id, "the disk of the host is full, and it is unknown how much of it a container holds");
     }
     let mut live = shared.live();
     let Some(watched) = live.get_mut(id) else { return };

@@ -231,7 +231,7 @@ impl Shared {
             Ok(Ok(())) if self.has_image(reference).await? => Ok(()),
             Ok(Ok(())) => Err(EngineError::Transport {
                 action: "build an image",
-                message: format!("the engine ended its answer at `{}`, and there is no image", step.name),
+                message: format!("the engine ended its answer at `{}`, but there is no image", step.name),
             }
             .into()),
             Err(_) => Err(ImageError::TimedOut { seconds: spec.timeout.as_secs(), log: text(log) }.into()),

@@ -36,7 +36,7 @@ impl Shared {
                 Base::Empty { line, text, why } => {
                     let why = match why {
                         EmptyBase::OutOfScope => {
-                            "its ARG stands between stages, out of scope of FROM: declare it before the first FROM"
+                            "FROM does not see an ARG between stages: declare it before the first FROM"
                         }
                         EmptyBase::NoValue => "no ARG before the first FROM gives it a value",
                     };

@@ -188,7 +188,7 @@ impl Shared {
         if self.is_on_this_host() && !is_limited && !self.warned_of_layers.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 endpoint = self.endpoint,
-                "the disk of containers is not limited: their layers cannot be read here, which needs root and the storage driver overlay2"
+                "the disk of containers is not limited: only root can read their layers, and only with the storage driver overlay2"
             );
         }
     }
