@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::subject::{SpecialFile, SpecialFileKind, Subject, in_tests};
+use super::linted_task::{LintedTask, SpecialFile, SpecialFileKind, in_tests};
 use super::yaml::{Node, YamlError, parse};
 
 /// One compose file.
@@ -20,14 +20,13 @@ pub(super) struct Bind {
 }
 
 /// The compose files of the solver's environment and of the verifier's.
-pub(super) fn composes<'a>(subject: &Subject<'a>) -> Vec<Compose<'a>> {
-    subject
-        .texts(|path| {
-            path == "environment/docker-compose.yaml"
-                || (in_tests(path) && path.ends_with("tests/docker-compose.yaml"))
-        })
-        .map(|(file, text)| Compose { file, root: parse(text) })
-        .collect()
+pub(super) fn composes<'a>(task: &LintedTask<'a>) -> Vec<Compose<'a>> {
+    task.texts(|path| {
+        path == "environment/docker-compose.yaml"
+            || (in_tests(path) && path.ends_with("tests/docker-compose.yaml"))
+    })
+    .map(|(file, text)| Compose { file, root: parse(text) })
+    .collect()
 }
 
 impl Compose<'_> {
@@ -92,8 +91,8 @@ pub(super) fn is_true(node: &Node) -> bool {
 }
 
 /// Whether a compose file next to the Dockerfile in `context` builds from another folder.
-pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
-    composes(subject).iter().filter(|compose| compose.file.starts_with(context)).any(|compose| {
+pub(super) fn context_elsewhere(task: &LintedTask<'_>, context: &str) -> bool {
+    composes(task).iter().filter(|compose| compose.file.starts_with(context)).any(|compose| {
         compose.services().iter().any(|(_, service)| {
             let build = service.get("build");
             let folder =
@@ -106,8 +105,8 @@ pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
 }
 
 /// Names of the build arguments in the compose files next to the Dockerfile in `context`.
-pub(super) fn build_arguments(subject: &Subject<'_>, context: &str) -> BTreeSet<String> {
-    let composes = composes(subject);
+pub(super) fn build_arguments(task: &LintedTask<'_>, context: &str) -> BTreeSet<String> {
+    let composes = composes(task);
     let services = composes.iter().filter(|it| it.file.starts_with(context)).flat_map(Compose::services);
     let arguments = services.filter_map(|(_, service)| service.get("build")?.get("args"));
     arguments

@@ -13,6 +13,7 @@ mod choice;
 mod compose;
 mod expand;
 mod finding;
+mod linted_task;
 mod pattern;
 mod programs;
 mod python;
@@ -26,7 +27,6 @@ mod rules;
 mod sarif;
 mod shell;
 mod starts;
-mod subject;
 #[cfg(test)]
 mod tests;
 mod toml_place;
@@ -35,16 +35,16 @@ mod yaml;
 use std::collections::BTreeSet;
 
 pub use finding::{Finding, Severity};
+pub use linted_task::{SpecialFile, SpecialFileKind};
 pub use read::lint_dir;
 pub use report::{Counts, LintReport, TaskReport};
 pub use rule::{LintError, Own, Rule, Rules};
 pub use sarif::sarif;
-pub use subject::{SpecialFile, SpecialFileKind};
 
 use crate::harbor::{self, HarborTask, IntoTaskError, Manifest, parse_manifest};
 use crate::model::{Draft, FileTree, Task};
 use choice::Choice;
-use subject::Subject;
+use linted_task::LintedTask;
 
 /// Id of the rule for a malformed `task.toml`.
 const INVALID_CONFIG: &str = "invalid-task-config";
@@ -99,7 +99,7 @@ fn malformed(rules: &Rules, message: &str) -> Finding {
 
 fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::Finding]) -> Vec<Finding> {
     let known: BTreeSet<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
-    let subject = Subject {
+    let task = LintedTask {
         name: parts.name,
         manifest,
         files: parts.files,
@@ -118,7 +118,7 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
             continue;
         }
         let suppressed = choice.reason(&rule.id);
-        findings.extend(rule.matches(&subject).into_iter().map(|found| Finding {
+        findings.extend(rule.matches(&task).into_iter().map(|found| Finding {
             file: found.file,
             line: found.line,
             severity: weight.unwrap_or(rule.severity),

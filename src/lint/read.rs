@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::subject::{SpecialFile, SpecialFileKind};
+use super::linted_task::{SpecialFile, SpecialFileKind};
 use super::{Finding, Parts, Rules, lint_files};
 use crate::folder::{WalkError, read_file};
 use crate::model::{File, FileTree, RelPath};

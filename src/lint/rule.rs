@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::attack::{Attack, AttackError, Scan, attacks};
 use super::finding::Severity;
+use super::linted_task::LintedTask;
 use super::pattern::{Pattern, Wanted, line_of};
 use super::rules::FUNCTIONS;
-use super::subject::Subject;
 use crate::assets::Assets;
 
 /// Folder of the rules.
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Check {
 }
 
 /// A rule in code. It returns the places where a task violates it.
-pub(super) type Function = fn(&Subject<'_>) -> Vec<RuleMatch>;
+pub(super) type Function = fn(&LintedTask<'_>) -> Vec<RuleMatch>;
 
 /// A finding without its rule's severity and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,23 +225,23 @@ impl Rule {
     }
 
     /// The places where a task violates the rule.
-    pub(super) fn matches(&self, subject: &Subject<'_>) -> Vec<RuleMatch> {
-        let mut matches = self.all_matches(subject);
-        matches.retain(|found| subject.builds(&found.file));
+    pub(super) fn matches(&self, task: &LintedTask<'_>) -> Vec<RuleMatch> {
+        let mut matches = self.all_matches(task);
+        matches.retain(|found| task.builds(&found.file));
         matches
     }
 
-    fn all_matches(&self, subject: &Subject<'_>) -> Vec<RuleMatch> {
+    fn all_matches(&self, task: &LintedTask<'_>) -> Vec<RuleMatch> {
         match &self.check {
-            Check::Function(function) => function(subject),
+            Check::Function(function) => function(task),
             Check::Pattern(pattern) => pattern
-                .locations(subject.files)
+                .locations(task.files)
                 .into_iter()
                 .map(|(file, line)| RuleMatch { file, line, message: self.message.clone() })
                 .collect(),
             Check::Scan(scans) => {
                 let matches = scans.iter().flat_map(|scan| {
-                    let files = subject.files.iter().filter(|(path, _)| scan.files.is_match(path.as_str()));
+                    let files = task.files.iter().filter(|(path, _)| scan.files.is_match(path.as_str()));
                     files.flat_map(|(path, file)| {
                         let text = file.as_text().unwrap_or_default();
                         let found = scan.pattern.find_iter(text).take(super::pattern::MOST_IN_ONE_FILE);

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::config::artifacts;
+use crate::lint::linted_task::{LintedTask, in_tests};
 use crate::lint::pattern::MOST_IN_ONE_FILE;
 use crate::lint::programs::base_name;
 use crate::lint::python_files::strings;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::commands;
-use crate::lint::subject::{Subject, in_tests};
 
 /// Folders that contain neither a solver's work nor artifacts.
 const ELSEWHERE: [&str; 12] = [
@@ -26,33 +26,33 @@ const ELSEWHERE: [&str; 12] = [
     "/run",
 ];
 
-pub(in crate::lint) fn unlisted_artifact(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let collects = subject.verifier().is_some_and(|verifier| verifier.collect.is_some());
-    let composed = subject.files.get("environment/docker-compose.yaml").is_some();
-    if !subject.separate() || subject.stepwise() || collects || composed {
+pub(in crate::lint) fn unlisted_artifact(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let collects = task.verifier().is_some_and(|verifier| verifier.collect.is_some());
+    let composed = task.files.get("environment/docker-compose.yaml").is_some();
+    if !task.separate() || task.stepwise() || collects || composed {
         return Vec::new();
     }
-    let listed: Vec<String> = artifacts(subject).into_iter().map(|(_, source)| source).collect();
+    let listed: Vec<String> = artifacts(task).into_iter().map(|(_, source)| source).collect();
     // A relative path begins at the work directory, which only the image defines.
     if listed.iter().any(|source| !source.starts_with('/') || source.contains('$')) {
         return Vec::new();
     }
-    let instructions = subject.instructions();
+    let instructions = task.instructions();
     let solution: String =
-        subject.texts(|path| path.starts_with("solution/")).map(|(_, text)| format!("{text}\n")).collect();
+        task.texts(|path| path.starts_with("solution/")).map(|(_, text)| format!("{text}\n")).collect();
     // Texts that the task's images are built from. A file whose name occurs in one may come with
     // the image.
     let of_images: Vec<(&str, &str)> =
-        subject.texts(|path| path.starts_with("environment/") || path == "tests/Dockerfile").collect();
+        task.texts(|path| path.starts_with("environment/") || path == "tests/Dockerfile").collect();
     let in_image = |path: &str| {
         let name = base_name(path);
-        let context = subject.files.files.keys().any(|file| {
+        let context = task.files.files.keys().any(|file| {
             file.as_str().strip_prefix("environment/").is_some_and(|file| base_name(file) == name)
         });
         context || of_images.iter().any(|(_, text)| text.contains(name))
     };
     let mut matches: BTreeMap<String, RuleMatch> = BTreeMap::new();
-    for (file, line, path) in read_paths(subject) {
+    for (file, line, path) in read_paths(task) {
         let is_listed = listed.iter().any(|source| is_within(&path, source));
         let elsewhere = ELSEWHERE.iter().any(|folder| is_within(&path, folder));
         let is_answer = names(&instructions, &path) || names(&solution, &path);
@@ -65,20 +65,20 @@ pub(in crate::lint) fn unlisted_artifact(subject: &Subject<'_>) -> Vec<RuleMatch
 }
 
 /// Absolute paths in words of test scripts and in strings of test modules.
-fn read_paths<'a>(subject: &Subject<'a>) -> Vec<(&'a str, u32, String)> {
+fn read_paths<'a>(task: &LintedTask<'a>) -> Vec<(&'a str, u32, String)> {
     let is_path = |word: &str| {
         let plain = |char: char| char.is_ascii_alphanumeric() || "/._-".contains(char);
         word.starts_with('/') && word.len() > 1 && word.chars().all(plain) && base_name(word).contains('.')
     };
     let mut found = Vec::new();
-    for (file, text) in subject.texts(|path| in_tests(path) && path.ends_with(".sh")) {
+    for (file, text) in task.texts(|path| in_tests(path) && path.ends_with(".sh")) {
         for command in commands(text) {
             let words = command.words.iter().skip(1).chain(&command.reads);
             let paths = words.filter(|word| is_path(word)).cloned();
             found.extend(paths.map(|path| (file, command.line, path)));
         }
     }
-    for (file, text) in subject.texts(|path| in_tests(path) && path.ends_with(".py")) {
+    for (file, text) in task.texts(|path| in_tests(path) && path.ends_with(".py")) {
         let paths = strings(text).into_iter().filter(|(_, path)| is_path(path));
         found.extend(paths.map(|(line, path)| (file, line, path.to_owned())));
     }

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use crate::lint::linted_task::{LintedTask, in_tests};
 use crate::lint::pattern::{MOST_IN_ONE_FILE, line_of};
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::{Subject, in_tests};
 
 /// Longest alarm that is reported, in seconds. An alarm ends a whole check. Longer ones are a last
 /// resort, and fine.
@@ -72,9 +72,9 @@ fn captures<'a>(pattern: &Option<Regex>, text: &'a str) -> Vec<Captures<'a>> {
     pattern.iter().flat_map(|pattern| pattern.captures_iter(text)).collect()
 }
 
-pub(in crate::lint) fn unscaled_limit(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn unscaled_limit(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.texts(in_tests) {
+    for (path, text) in task.texts(in_tests) {
         let mut found = match path.rsplit('.').next() {
             Some("py") => [limits(text, &IN_PYTHON), bounds(text)].concat(),
             Some("sh") => limits(text, &IN_SHELL),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::harbor::FindingKind;
 use crate::lint::choice::Choice;
+use crate::lint::linted_task::LintedTask;
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::Subject;
 use crate::lint::toml_place::line_of_key;
 
 const FILE: &str = "task.toml";
@@ -14,15 +14,15 @@ const NETWORK_MODES: [&str; 3] = ["public", "no-network", "allowlist"];
 const LOGS: &str = "/logs";
 
 /// A match at the line of the key `path`.
-pub(super) fn at_key(subject: &Subject<'_>, path: &str, message: impl Into<String>) -> RuleMatch {
-    let line = subject.files.text(FILE).and_then(|text| line_of_key(text, path));
+pub(super) fn at_key(task: &LintedTask<'_>, path: &str, message: impl Into<String>) -> RuleMatch {
+    let line = task.files.text(FILE).and_then(|text| line_of_key(text, path));
     RuleMatch { file: FILE.to_owned(), line, message: message.into() }
 }
 
-pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let mut matches: Vec<RuleMatch> = read(subject, FindingKind::Conflict);
-    let mut bad = |path: &str, message: String| matches.push(at_key(subject, path, message));
-    let manifest = subject.manifest;
+pub(in crate::lint) fn invalid(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let mut matches: Vec<RuleMatch> = read(task, FindingKind::Conflict);
+    let mut bad = |path: &str, message: String| matches.push(at_key(task, path, message));
+    let manifest = task.manifest;
     if let Some(name) = manifest.task.as_ref().and_then(|task| task.name.as_deref())
         && !is_package_name(name)
     {
@@ -45,29 +45,29 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
         word("verifier.network_mode", verifier.network_mode.as_ref(), &NETWORK_MODES);
         word("verifier.environment_mode", verifier.environment_mode.as_ref(), &["shared", "separate"]);
     }
-    matches.extend(hosts_without_list(subject));
-    matches.extend(timeouts(subject));
-    matches.extend(steps(subject));
+    matches.extend(hosts_without_list(task));
+    matches.extend(timeouts(task));
+    matches.extend(steps(task));
     for (index, artifact) in manifest.artifacts.iter().flatten().enumerate() {
         let path = format!("artifacts[{index}]");
         match artifact_source(artifact) {
-            None => matches.push(at_key(subject, &path, "an artifact without `source`")),
+            None => matches.push(at_key(task, &path, "an artifact without `source`")),
             Some(source) if source.split('/').any(|part| part == "..") => {
-                matches.push(at_key(subject, &path, format!("the artifact `{source}` has `..` in its path")));
+                matches.push(at_key(task, &path, format!("the artifact `{source}` has `..` in its path")));
             }
             Some(_) => {}
         }
         let destination = artifact.get("destination").and_then(toml::Value::as_str).unwrap_or_default();
         if destination.starts_with('/') || destination.split('/').any(|part| part == "..") {
             let message = format!("the destination `{destination}` is not a plain relative path");
-            matches.push(at_key(subject, &path, message));
+            matches.push(at_key(task, &path, message));
         }
     }
     matches
 }
 
-fn hosts_without_list(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let manifest = subject.manifest;
+fn hosts_without_list(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let manifest = task.manifest;
     let environment = manifest.environment.as_ref();
     let (agent, verifier) = (manifest.agent.as_ref(), manifest.verifier.as_ref());
     let rows = [
@@ -81,40 +81,40 @@ fn hosts_without_list(subject: &Subject<'_>) -> Vec<RuleMatch> {
     })
     .map(|(section, _)| {
         let path = format!("{section}.allowed_hosts");
-        at_key(subject, &path, format!("`{path}` without `network_mode = \"allowlist\"`"))
+        at_key(task, &path, format!("`{path}` without `network_mode = \"allowlist\"`"))
     })
     .collect()
 }
 
-fn timeouts(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let manifest = subject.manifest;
+fn timeouts(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let manifest = task.manifest;
     let rows = [
         ("agent.timeout_sec", manifest.agent.as_ref().and_then(|agent| agent.timeout_sec)),
         ("verifier.timeout_sec", manifest.verifier.as_ref().and_then(|verifier| verifier.timeout_sec)),
-        ("environment.build_timeout_sec", subject.environment().and_then(|it| it.build_timeout_sec)),
+        ("environment.build_timeout_sec", task.environment().and_then(|it| it.build_timeout_sec)),
     ];
     let unusable = |seconds: f64| !seconds.is_finite() || seconds <= 0.0;
     rows.into_iter()
         .filter(|(_, seconds)| seconds.is_some_and(unusable))
-        .map(|(path, _)| at_key(subject, path, format!("`{path}` must be a positive number of seconds")))
+        .map(|(path, _)| at_key(task, path, format!("`{path}` must be a positive number of seconds")))
         .collect()
 }
 
-fn steps(subject: &Subject<'_>) -> Vec<RuleMatch> {
+fn steps(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
     let mut seen = BTreeSet::new();
-    for (index, step) in subject.manifest.steps.iter().flatten().enumerate() {
+    for (index, step) in task.manifest.steps.iter().flatten().enumerate() {
         let path = format!("steps[{index}].name");
         let portable = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
         if step.name.is_empty() || step.name.starts_with('.') || !step.name.chars().all(portable) {
             matches.push(at_key(
-                subject,
+                task,
                 &path,
                 format!("the step name `{}` is not a valid folder name", step.name),
             ));
         }
         if !seen.insert(step.name.to_lowercase()) {
-            matches.push(at_key(subject, &path, format!("two steps are called `{}`", step.name)));
+            matches.push(at_key(task, &path, format!("two steps are called `{}`", step.name)));
         }
     }
     matches
@@ -130,51 +130,51 @@ fn is_package_name(name: &str) -> bool {
         && name.split_once('/').is_some_and(|(organisation, name)| part(organisation) && part(name))
 }
 
-pub(in crate::lint) fn unknown_field(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    read(subject, FindingKind::UnknownKey)
+pub(in crate::lint) fn unknown_field(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    read(task, FindingKind::UnknownKey)
 }
 
-pub(in crate::lint) fn deprecated_field(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    read(subject, FindingKind::Deprecated)
+pub(in crate::lint) fn deprecated_field(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    read(task, FindingKind::Deprecated)
 }
 
 /// Findings of the reader of `task.toml`, at the line of the first key in the message.
-fn read(subject: &Subject<'_>, kind: FindingKind) -> Vec<RuleMatch> {
-    let findings = subject.read.iter().filter(|finding| finding.kind == kind);
+fn read(task: &LintedTask<'_>, kind: FindingKind) -> Vec<RuleMatch> {
+    let findings = task.read.iter().filter(|finding| finding.kind == kind);
     findings
         .map(|finding| {
             let key = finding.message.split('`').nth(1).unwrap_or_default();
             let deprecated_in_environment = ["memory", "storage", "allow_internet"].contains(&key);
             let path = if deprecated_in_environment { format!("environment.{key}") } else { key.to_owned() };
-            at_key(subject, &path, finding.message.clone())
+            at_key(task, &path, finding.message.clone())
         })
         .collect()
 }
 
-pub(in crate::lint) fn shared_verifier(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    if subject.separate() {
+pub(in crate::lint) fn shared_verifier(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    if task.separate() {
         return Vec::new();
     }
     vec![at_key(
-        subject,
+        task,
         "verifier.environment_mode",
         "the tests run in the container that the solver worked in",
     )]
 }
 
-pub(in crate::lint) fn artifact_log_overlap(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let artifacts = artifacts(subject).into_iter();
+pub(in crate::lint) fn artifact_log_overlap(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let artifacts = artifacts(task).into_iter();
     artifacts
         .filter(|(_, source)| contains(LOGS, source) || contains(source, LOGS))
         .map(|(path, source)| {
             let message = format!("the artifact `{source}` overlaps `{LOGS}`, which Harbor transfers itself");
-            at_key(subject, &path, message)
+            at_key(task, &path, message)
         })
         .collect()
 }
 
-pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let artifacts = artifacts(subject);
+pub(in crate::lint) fn overlapping_artifacts(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let artifacts = artifacts(task);
     let mut matches = Vec::new();
     for (index, (path, inner)) in artifacts.iter().enumerate() {
         let outer = artifacts.iter().enumerate().find(|(other, (_, outer))| {
@@ -182,7 +182,7 @@ pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleM
         });
         if let Some((_, (_, outer))) = outer {
             matches.push(at_key(
-                subject,
+                task,
                 path,
                 format!("the artifact `{inner}` is inside the artifact `{outer}`"),
             ));
@@ -192,8 +192,8 @@ pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleM
 }
 
 /// Key path and source path of every artifact in the task's main container.
-pub(super) fn artifacts(subject: &Subject<'_>) -> Vec<(String, String)> {
-    let all = subject.manifest.artifacts.iter().flatten().enumerate();
+pub(super) fn artifacts(task: &LintedTask<'_>) -> Vec<(String, String)> {
+    let all = task.manifest.artifacts.iter().flatten().enumerate();
     all.filter(|(_, artifact)| {
         artifact.get("service").and_then(toml::Value::as_str).is_none_or(|name| name == "main")
     })
@@ -212,8 +212,8 @@ fn contains(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-pub(in crate::lint) fn host_variable(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let manifest = subject.manifest;
+pub(in crate::lint) fn host_variable(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let manifest = task.manifest;
     let environment = manifest.environment.as_ref().and_then(|it| it.env.as_ref());
     let verifier = manifest.verifier.as_ref().and_then(|it| it.env.as_ref());
     let solution = manifest.solution.as_ref().and_then(|it| it.env.as_ref());
@@ -226,24 +226,24 @@ pub(in crate::lint) fn host_variable(subject: &Subject<'_>) -> Vec<RuleMatch> {
             if let Some((variable, _)) = variable.filter(|(variable, _)| !variable.contains(":-")) {
                 let message =
                     format!("`{section}.{name}` requires `{variable}` in the environment of the host");
-                matches.push(at_key(subject, &format!("{section}.{name}"), message));
+                matches.push(at_key(task, &format!("{section}.{name}"), message));
             }
         }
     }
     matches
 }
 
-pub(in crate::lint) fn unreasoned_ignore(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let choice = Choice::of(subject.manifest);
+pub(in crate::lint) fn unreasoned_ignore(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let choice = Choice::of(task.manifest);
     let entries = choice.ignored.iter().filter(|entry| entry.reason.is_empty());
     entries
-        .map(|entry| at_key(subject, &entry.key, format!("`{}` is ignored without a reason", entry.rule)))
-        .chain(choice.malformed.iter().map(|(key, message)| at_key(subject, key, message.clone())))
+        .map(|entry| at_key(task, &entry.key, format!("`{}` is ignored without a reason", entry.rule)))
+        .chain(choice.malformed.iter().map(|(key, message)| at_key(task, key, message.clone())))
         .collect()
 }
 
-pub(in crate::lint) fn unknown_lint_rule(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let choice = Choice::of(subject.manifest);
-    let unknown = choice.named().filter(|(_, rule)| !subject.known.contains(rule));
-    unknown.map(|(key, rule)| at_key(subject, key, format!("there is no lint rule `{rule}`"))).collect()
+pub(in crate::lint) fn unknown_lint_rule(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let choice = Choice::of(task.manifest);
+    let unknown = choice.named().filter(|(_, rule)| !task.known.contains(rule));
+    unknown.map(|(key, rule)| at_key(task, key, format!("there is no lint rule `{rule}`"))).collect()
 }

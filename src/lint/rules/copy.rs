@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::image::dockerfiles;
 use crate::lint::compose::{build_arguments, context_elsewhere};
 use crate::lint::expand::Variables;
+use crate::lint::linted_task::LintedTask;
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::Subject;
 use crate::model::{IgnoreError, IgnoreRules, RelPath, Stars, cleaned, glob};
 use crate::syntax::dockerfile::{Instruction, instructions};
 
-pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn copy_source(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (file, instructions) in dockerfiles(subject) {
+    for (file, instructions) in dockerfiles(task) {
         let folder = file.trim_end_matches("Dockerfile");
-        if context_elsewhere(subject, folder) {
+        if context_elsewhere(task, folder) {
             continue;
         }
-        let context = match Context::of(subject, folder) {
+        let context = match Context::of(task, folder) {
             Ok(context) => context,
             Err(error) => {
                 let line = u32::try_from(error.line).unwrap_or(u32::MAX);
@@ -26,7 +26,7 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
                 continue;
             }
         };
-        for transfer in transfers(&instructions, &build_arguments(subject, folder)) {
+        for transfer in transfers(&instructions, &build_arguments(task, folder)) {
             let places: Vec<_> =
                 transfer.sources.iter().map(|source| (source, context.place(source))).collect();
             // A pattern may match nothing if the instruction copies something else.
@@ -175,13 +175,13 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn of(subject: &Subject<'a>, folder: &str) -> Result<Self, IgnoreError> {
-        let rules = IgnoreRules::of(&subject.files.below(folder.trim_end_matches('/')))?;
+    fn of(task: &LintedTask<'a>, folder: &str) -> Result<Self, IgnoreError> {
+        let rules = IgnoreRules::of(&task.files.below(folder.trim_end_matches('/')))?;
         let below = |path: &'a str| path.strip_prefix(folder);
-        let all = subject.files.files.keys().chain(&subject.files.empty_folders).map(RelPath::as_str);
+        let all = task.files.files.keys().chain(&task.files.empty_folders).map(RelPath::as_str);
         let (excluded, sent) = all.filter_map(below).partition(|path| rules.excludes(path));
-        let special = subject.special_files.iter().map(|special| special.path.as_str());
-        let links = subject.files.links.keys().map(RelPath::as_str);
+        let special = task.special_files.iter().map(|special| special.path.as_str());
+        let links = task.files.links.keys().map(RelPath::as_str);
         let special = special.chain(links).filter_map(below).collect();
         Ok(Self { sent, excluded, special })
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::image::dockerfiles;
+use crate::lint::linted_task::{LintedTask, in_solution, in_tests};
 use crate::lint::pattern::line_of;
 use crate::lint::programs::base_name;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, Shell};
-use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::syntax::{Grammar, descendants, parse};
 
 /// Programs that run the script given as the next word.
@@ -21,12 +21,12 @@ enum Start {
     ByShell,
 }
 
-pub(in crate::lint) fn crlf_script(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn crlf_script(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let entry = |path: &str| {
         (in_tests(path) && path.ends_with("/test.sh")) || (in_solution(path) && path.ends_with("/solve.sh"))
     };
-    let mut open: Vec<(&str, Start)> = subject.texts(entry).map(|(path, _)| (path, Start::Itself)).collect();
-    for (file, instructions) in dockerfiles(subject) {
+    let mut open: Vec<(&str, Start)> = task.texts(entry).map(|(path, _)| (path, Start::Itself)).collect();
+    for (file, instructions) in dockerfiles(task) {
         let texts: Vec<String> = instructions
             .iter()
             .filter_map(|instruction| match instruction.word.as_str() {
@@ -38,7 +38,7 @@ pub(in crate::lint) fn crlf_script(subject: &Subject<'_>) -> Vec<RuleMatch> {
         // Such a build converts the line ends itself.
         if !texts.iter().any(|text| text.contains("dos2unix") || text.contains("\\r")) {
             let folder = file.trim_end_matches("Dockerfile");
-            open.extend(texts.iter().flat_map(|text| started(subject, &Shell::read(text, ""), folder)));
+            open.extend(texts.iter().flat_map(|text| started(task, &Shell::read(text, ""), folder)));
         }
     }
     let mut seen = BTreeSet::new();
@@ -47,11 +47,11 @@ pub(in crate::lint) fn crlf_script(subject: &Subject<'_>) -> Vec<RuleMatch> {
         if !seen.insert((path, start)) {
             continue;
         }
-        let Some(text) = subject.files.text(path) else { continue };
+        let Some(text) = task.files.text(path) else { continue };
         matches
             .extend(carriage_return(text, start).map(|(line, message)| RuleMatch::at(path, line, message)));
         if is_shell(path, text) {
-            open.extend(started(subject, &Shell::read(text, ""), ""));
+            open.extend(started(task, &Shell::read(text, ""), ""));
         }
     }
     matches.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -60,9 +60,9 @@ pub(in crate::lint) fn crlf_script(subject: &Subject<'_>) -> Vec<RuleMatch> {
 }
 
 /// The scripts of the task that a shell text starts. With `folder`, only scripts in that folder.
-fn started<'a>(subject: &Subject<'a>, shell: &Shell, folder: &str) -> Vec<(&'a str, Start)> {
+fn started<'a>(task: &LintedTask<'a>, shell: &Shell, folder: &str) -> Vec<(&'a str, Start)> {
     let names: Vec<(String, Start)> = shell.commands.iter().filter_map(script_of).collect();
-    let files = subject.texts(|path| path.starts_with(folder));
+    let files = task.texts(|path| path.starts_with(folder));
     files
         .filter(|(path, text)| text.starts_with("#!") || path.ends_with(".sh") || path.ends_with(".bash"))
         .flat_map(|(path, _)| {

@@ -1,7 +1,7 @@
 //! Rules about drafts, which include a second solution and wrong solutions.
 
+use crate::lint::linted_task::LintedTask;
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::Subject;
 use crate::model::TaskAuthor;
 
 /// Minimum number of checks in a recipe's task. With fewer, step scores hardly differ.
@@ -12,8 +12,8 @@ const MIN_CHECKS_OF_MODEL: usize = 4;
 /// Minimum number of known wrong solutions of a recipe.
 const MIN_WRONG: usize = 3;
 
-pub(in crate::lint) fn few_checks(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let Some(draft) = subject.draft else { return Vec::new() };
+pub(in crate::lint) fn few_checks(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let Some(draft) = task.draft else { return Vec::new() };
     let checks = draft.task.checks.len();
     let least = match draft.task.blueprint.author {
         TaskAuthor::Recipe(_) => MIN_CHECKS,
@@ -26,8 +26,8 @@ pub(in crate::lint) fn few_checks(subject: &Subject<'_>) -> Vec<RuleMatch> {
     vec![RuleMatch::whole("tests/test_outputs.py", message)]
 }
 
-pub(in crate::lint) fn few_wrong_solutions(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let Some(draft) = subject.draft else { return Vec::new() };
+pub(in crate::lint) fn few_wrong_solutions(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let Some(draft) = task.draft else { return Vec::new() };
     let wrong = draft.wrong.len();
     // A draft by a model has violations instead, and more of them.
     if wrong >= MIN_WRONG || draft.task.blueprint.author == TaskAuthor::Model {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::lint::linted_task::{LintedTask, in_solution, in_tests};
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::syntax::dockerfile::{Instruction, instructions};
 
 pub(super) const DOCKERFILE: &str = "environment/Dockerfile";
@@ -11,30 +11,29 @@ pub(super) const DOCKERFILE: &str = "environment/Dockerfile";
 const TELLING_BYTES: usize = 64;
 
 /// Every Dockerfile of the task: its path and its instructions.
-pub(super) fn dockerfiles<'a>(subject: &Subject<'a>) -> Vec<(&'a str, Vec<Instruction>)> {
-    subject
-        .texts(|path| path == DOCKERFILE || (in_tests(path) && path.ends_with("tests/Dockerfile")))
-        .filter(|(path, _)| subject.builds(path))
+pub(super) fn dockerfiles<'a>(task: &LintedTask<'a>) -> Vec<(&'a str, Vec<Instruction>)> {
+    task.texts(|path| path == DOCKERFILE || (in_tests(path) && path.ends_with("tests/Dockerfile")))
+        .filter(|(path, _)| task.builds(path))
         .map(|(path, text)| (path, instructions(text)))
         .collect()
 }
 
-pub(super) fn solvers_image(subject: &Subject<'_>) -> Vec<Instruction> {
-    let text = subject.files.text(DOCKERFILE).filter(|_| subject.builds(DOCKERFILE));
+pub(super) fn solvers_image(task: &LintedTask<'_>) -> Vec<Instruction> {
+    let text = task.files.text(DOCKERFILE).filter(|_| task.builds(DOCKERFILE));
     text.map(instructions).unwrap_or_default()
 }
 
 /// RUN instructions of all Dockerfiles: file, line and shell text.
-fn runs(subject: &Subject<'_>) -> Vec<(String, u32, String)> {
-    let all = dockerfiles(subject).into_iter().flat_map(|(file, instructions)| {
+fn runs(task: &LintedTask<'_>) -> Vec<(String, u32, String)> {
+    let all = dockerfiles(task).into_iter().flat_map(|(file, instructions)| {
         instructions.into_iter().map(move |instruction| (file.to_owned(), instruction))
     });
     all.filter_map(|(file, instruction)| Some((file, instruction.line, instruction.script()?))).collect()
 }
 
-pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn test_leak(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for instruction in solvers_image(subject).iter().filter(|instruction| !instruction.is_from_elsewhere()) {
+    for instruction in solvers_image(task).iter().filter(|instruction| !instruction.is_from_elsewhere()) {
         for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
             let source = source.trim_start_matches("./");
             let name = source.rsplit('/').next().unwrap_or(source);
@@ -50,19 +49,19 @@ pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn answer_in_context(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn answer_in_context(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let telling = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         let expected = ["expected", "golden", "truth", "oracle"].iter().any(|word| name.contains(word));
         (in_solution(path) && name.ends_with(".sh"))
             || (in_tests(path) && (expected || name.starts_with("test_")))
     };
-    let answers: Vec<_> = subject
+    let answers: Vec<_> = task
         .files
         .iter()
         .filter(|(path, file)| telling(path.as_str()) && file.bytes.len() >= TELLING_BYTES)
         .collect();
-    let context = subject.files.iter().filter(|(path, _)| path.as_str().starts_with("environment/"));
+    let context = task.files.iter().filter(|(path, _)| path.as_str().starts_with("environment/"));
     context
         .filter_map(|(path, file)| {
             let (answer, _) = answers.iter().find(|(_, answer)| answer.bytes == file.bytes)?;
@@ -71,14 +70,14 @@ pub(in crate::lint) fn answer_in_context(subject: &Subject<'_>) -> Vec<RuleMatch
         .collect()
 }
 
-pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let named = subject.manifest.agent.as_ref().is_some_and(|agent| {
+pub(in crate::lint) fn root_agent(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let named = task.manifest.agent.as_ref().is_some_and(|agent| {
         agent.user.as_ref().is_some_and(|user| user.as_str() != Some("root") && user.as_integer() != Some(0))
     });
-    if !subject.builds(DOCKERFILE) {
+    if !task.builds(DOCKERFILE) {
         return Vec::new();
     }
-    let instructions = solvers_image(subject);
+    let instructions = solvers_image(task);
     let last_stage = instructions.rsplit(|instruction| instruction.word == "FROM").next().unwrap_or_default();
     let user = last_stage.iter().rfind(|instruction| instruction.word == "USER");
     let unprivileged =
@@ -89,9 +88,9 @@ pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<RuleMatch> {
     vec![RuleMatch::whole(DOCKERFILE, "the solver works as root")]
 }
 
-pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn unpinned(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (file, instructions) in dockerfiles(subject) {
+    for (file, instructions) in dockerfiles(task) {
         let mut stages = BTreeSet::new();
         for from in instructions.iter().filter(|instruction| instruction.word == "FROM") {
             let mut words = from.rest.split_whitespace();
@@ -103,11 +102,11 @@ pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<RuleMatch> {
             stages.extend(words.nth(1));
         }
     }
-    if let Some(image) = subject.environment().and_then(|environment| environment.docker_image.as_deref())
+    if let Some(image) = task.environment().and_then(|environment| environment.docker_image.as_deref())
         && !image.contains("@sha256:")
     {
         let message = format!("`{image}` is not pinned by digest");
-        matches.push(super::config::at_key(subject, "environment.docker_image", message));
+        matches.push(super::config::at_key(task, "environment.docker_image", message));
     }
     matches
 }
@@ -122,9 +121,9 @@ fn apt_installs(script: &str) -> impl Iterator<Item = Vec<&str>> {
     })
 }
 
-pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn apt_version_pin(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (file, line, script) in runs(subject) {
+    for (file, line, script) in runs(task) {
         for words in apt_installs(&script) {
             let pinned = words.iter().find(|word| is_versioned(word));
             if let Some(pinned) = pinned {
@@ -148,9 +147,9 @@ fn is_versioned(word: &str) -> bool {
     })
 }
 
-pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn apt_without_update(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (file, line, script) in runs(subject) {
+    for (file, line, script) in runs(task) {
         let install = apt_installs(&script).next().is_some();
         if install && !script.contains("apt-get update") && !script.contains("apt update") {
             matches.push(RuleMatch::at(
@@ -163,9 +162,9 @@ pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<RuleMatc
     matches
 }
 
-pub(in crate::lint) fn apt_lists_left(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn apt_lists_left(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (file, line, script) in runs(subject) {
+    for (file, line, script) in runs(task) {
         let install = apt_installs(&script).next().is_some();
         if install && !script.contains("/var/lib/apt/lists") && !script.contains("apt-get clean") {
             matches.push(RuleMatch::at(&file, line, "the package lists stay in the layer"));
@@ -174,15 +173,15 @@ pub(in crate::lint) fn apt_lists_left(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn git_history(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn git_history(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, _) in subject.files.iter() {
+    for (path, _) in task.files.iter() {
         let path = path.as_str();
         if path.starts_with("environment/") && path.ends_with("/.git/HEAD") {
             matches.push(RuleMatch::whole(path, "a repository with its history goes into the image"));
         }
     }
-    for instruction in solvers_image(subject) {
+    for instruction in solvers_image(task) {
         let Some(script) = instruction.script() else { continue };
         let removed = script.contains("rm -rf") && script.contains(".git");
         if script.contains("git clone") && !script.contains("--depth") && !removed {
@@ -193,9 +192,9 @@ pub(in crate::lint) fn git_history(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn non_executable_run(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (file, instructions) in dockerfiles(subject) {
+    for (file, instructions) in dockerfiles(task) {
         let context = file.trim_end_matches("Dockerfile");
         let mut made_executable = String::new();
         for instruction in &instructions {
@@ -214,7 +213,7 @@ pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<RuleMatc
                     continue;
                 }
                 let same_name = |path: &str| path.rsplit('/').next() == Some(name);
-                let copied: Vec<_> = subject
+                let copied: Vec<_> = task
                     .files
                     .iter()
                     .filter(|(path, _)| path.as_str().starts_with(context) && same_name(path.as_str()))

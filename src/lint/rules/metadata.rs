@@ -2,8 +2,8 @@
 
 use super::config::at_key;
 use crate::harbor::Environment;
+use crate::lint::linted_task::LintedTask;
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::Subject;
 
 /// Terminal-Bench 3 accepts no task that runs longer than this: five hours, in seconds.
 const LONGEST_SECONDS: f64 = 18_000.0;
@@ -20,76 +20,73 @@ const FIELDS: [&str; 7] = [
     "expert_time_estimate_hours",
 ];
 
-pub(in crate::lint) fn fields(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let metadata = subject.manifest.metadata.as_ref();
+pub(in crate::lint) fn fields(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let metadata = task.manifest.metadata.as_ref();
     let missing: Vec<_> =
         FIELDS.into_iter().filter(|field| metadata.is_none_or(|table| !table.contains_key(*field))).collect();
     if missing.is_empty() {
         return Vec::new();
     }
-    vec![at_key(subject, "metadata", format!("[metadata] has no {}", missing.join(", ")))]
+    vec![at_key(task, "metadata", format!("[metadata] has no {}", missing.join(", ")))]
 }
 
-pub(in crate::lint) fn timeout(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let manifest = subject.manifest;
+pub(in crate::lint) fn timeout(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let manifest = task.manifest;
     let rows = [
         ("agent.timeout_sec", manifest.agent.as_ref().and_then(|agent| agent.timeout_sec)),
-        ("verifier.timeout_sec", subject.verifier().and_then(|verifier| verifier.timeout_sec)),
+        ("verifier.timeout_sec", task.verifier().and_then(|verifier| verifier.timeout_sec)),
     ];
     rows.into_iter()
         .filter_map(|(path, seconds)| Some((path, seconds.filter(|seconds| *seconds > LONGEST_SECONDS)?)))
         .map(|(path, seconds)| {
-            at_key(subject, path, format!("`{path}` is {seconds} s; the limit is {LONGEST_SECONDS} s"))
+            at_key(task, path, format!("`{path}` is {seconds} s; the limit is {LONGEST_SECONDS} s"))
         })
         .collect()
 }
 
-pub(in crate::lint) fn no_agent_timeout(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let agent = subject.manifest.agent.as_ref();
-    let steps = subject.manifest.steps.iter().flatten();
+pub(in crate::lint) fn no_agent_timeout(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let agent = task.manifest.agent.as_ref();
+    let steps = task.manifest.steps.iter().flatten();
     let mut given = steps.map(|step| step.agent.as_ref()).chain([agent]).flatten();
     if given.any(|agent| agent.timeout_sec.is_some()) {
         return Vec::new();
     }
-    vec![at_key(subject, "agent", "no `agent.timeout_sec`: Harbor lets the solver run without a limit")]
+    vec![at_key(task, "agent", "no `agent.timeout_sec`: Harbor lets the solver run without a limit")]
 }
 
-pub(in crate::lint) fn gpu_types(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let Some(Environment { gpus, gpu_types, .. }) = subject.environment() else { return Vec::new() };
+pub(in crate::lint) fn gpu_types(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let Some(Environment { gpus, gpu_types, .. }) = task.environment() else { return Vec::new() };
     let types = gpu_types.as_ref().is_some_and(|types| !types.is_empty());
     match (gpus.unwrap_or(0) > 0, types) {
-        (true, false) => vec![at_key(subject, "environment.gpus", "GPUs without `gpu_types`")],
-        (false, true) => vec![at_key(subject, "environment.gpu_types", "`gpu_types` without `gpus`")],
+        (true, false) => vec![at_key(task, "environment.gpus", "GPUs without `gpu_types`")],
+        (false, true) => vec![at_key(task, "environment.gpu_types", "`gpu_types` without `gpus`")],
         (true, true) | (false, false) => Vec::new(),
     }
 }
 
-pub(in crate::lint) fn slug(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let words = subject.name.split(['-', '_']).filter(|word| !word.is_empty()).count();
+pub(in crate::lint) fn slug(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let words = task.name.split(['-', '_']).filter(|word| !word.is_empty()).count();
     if words <= SLUG_WORDS {
         return Vec::new();
     }
-    vec![RuleMatch::whole(
-        "task.toml",
-        format!("`{}` has {words} words, more than {SLUG_WORDS}", subject.name),
-    )]
+    vec![RuleMatch::whole("task.toml", format!("`{}` has {words} words, more than {SLUG_WORDS}", task.name))]
 }
 
-pub(in crate::lint) fn package_name(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let name = subject.manifest.task.as_ref().and_then(|task| task.name.as_deref());
+pub(in crate::lint) fn package_name(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let name = task.manifest.task.as_ref().and_then(|task| task.name.as_deref());
     match name {
-        None => vec![at_key(subject, "task", "no `task.name`: the task cannot be published")],
-        Some(name) if name.rsplit('/').next() != Some(subject.name) => {
-            let message = format!("`task.name` is `{name}`, but the folder is called `{}`", subject.name);
-            vec![at_key(subject, "task.name", message)]
+        None => vec![at_key(task, "task", "no `task.name`: the task cannot be published")],
+        Some(name) if name.rsplit('/').next() != Some(task.name) => {
+            let message = format!("`task.name` is `{name}`, but the folder is called `{}`", task.name);
+            vec![at_key(task, "task.name", message)]
         }
         Some(_) => Vec::new(),
     }
 }
 
-pub(in crate::lint) fn windows(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    if subject.environment().and_then(|environment| environment.os.as_deref()) != Some("windows") {
+pub(in crate::lint) fn windows(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    if task.environment().and_then(|environment| environment.os.as_deref()) != Some("windows") {
         return Vec::new();
     }
-    vec![at_key(subject, "environment.os", "the task needs Windows containers")]
+    vec![at_key(task, "environment.os", "the task needs Windows containers")]
 }

@@ -1,10 +1,10 @@
 //! Rules about downloads while a task is built or judged.
 
+use crate::lint::linted_task::{LintedTask, in_solution, in_tests};
 use crate::lint::programs::{base_name, is_python, launched, program};
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell;
-use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::syntax::dockerfile::instructions;
 
 /// Programs that download, each with the arguments that make it do so. No arguments means always.
@@ -94,16 +94,16 @@ fn runs_any(words: &[String], table: &[(&str, &[&str])]) -> Option<String> {
 }
 
 /// Matches in the verifier's scripts, and in the commands that its Python code starts.
-fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> Vec<RuleMatch> {
+fn in_verifier(task: &LintedTask<'_>, table: &[(&str, &[&str])], what: &str) -> Vec<RuleMatch> {
     let mut matches: Vec<RuleMatch> = Vec::new();
-    for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".sh")) {
+    for (path, text) in task.texts(|path| in_tests(path) && path.ends_with(".sh")) {
         for (line, words) in commands(text) {
             if let Some(name) = runs_any(&words, table) {
                 matches.push(RuleMatch::at(path, line, format!("`{name}` {what} while the tests run")));
             }
         }
     }
-    for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".py")) {
+    for (path, text) in task.texts(|path| in_tests(path) && path.ends_with(".py")) {
         for call in module(text).programs {
             for (_, words) in commands(&call.words) {
                 if let Some(name) = runs_any(&words, table) {
@@ -120,9 +120,9 @@ fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> 
     matches
 }
 
-pub(in crate::lint) fn verifier_download(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let mut matches = in_verifier(subject, &DOWNLOADS, "downloads something");
-    for python in shell::pythons(subject.texts(in_tests)) {
+pub(in crate::lint) fn verifier_download(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let mut matches = in_verifier(task, &DOWNLOADS, "downloads something");
+    for python in shell::pythons(task.texts(in_tests)) {
         let fetches = module(&python.text).fetches.into_iter();
         matches.extend(fetches.filter(|fetch| fetch.url.is_none_or(is_remote)).map(|fetch| {
             let message = format!("`{}` downloads something while the tests run", fetch.call);
@@ -159,10 +159,10 @@ fn is_remote(url: &str) -> bool {
     name.contains('.') && !name.contains('{') && !is_private
 }
 
-pub(in crate::lint) fn trial_fetch(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn trial_fetch(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     const TABLES: [&[(&str, &[&str])]; 2] = [&DOWNLOADS, &INSTALLERS];
     let mut matches = Vec::new();
-    for (path, text) in subject.solution_scripts() {
+    for (path, text) in task.solution_scripts() {
         for (line, words) in commands(text) {
             let found = TABLES.iter().any(|table| runs_any(&words, table).is_some());
             let names_url = || words.iter().any(|word| word.contains("://") || word.starts_with("git@"));
@@ -176,16 +176,16 @@ pub(in crate::lint) fn trial_fetch(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn verifier_install(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    in_verifier(subject, &INSTALLERS, "installs something")
+pub(in crate::lint) fn verifier_install(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    in_verifier(task, &INSTALLERS, "installs something")
 }
 
-pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn unpinned_python(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
     let looked = |path: &str| {
         path.ends_with("Dockerfile") || (path.ends_with(".sh") && (in_tests(path) || in_solution(path)))
     };
-    for (path, text) in subject.texts(looked) {
+    for (path, text) in task.texts(looked) {
         let found = if path.ends_with("Dockerfile") { built(text) } else { commands(text) };
         for (line, words) in found {
             if let Some(package) = unpinned(&words) {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
+use crate::lint::linted_task::{LintedTask, in_tests};
 use crate::lint::pattern::MOST_IN_ONE_FILE;
 use crate::lint::python::{Assertion, Function, module};
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::{Subject, in_tests};
 
 /// Minimum number of assertions of a task. With fewer, an almost correct solution cannot be told
 /// from a correct one.
@@ -17,9 +17,9 @@ fn checks(text: &str) -> Vec<Function<'_>> {
     module(text).functions.into_iter().filter(Function::is_check).collect()
 }
 
-pub(in crate::lint) fn without_assert(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn without_assert(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_modules() {
+    for (path, text) in task.test_modules() {
         let functions = module(text).functions;
         let helpers: BTreeSet<&str> = functions
             .iter()
@@ -38,9 +38,9 @@ pub(in crate::lint) fn without_assert(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn existence_only(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_modules() {
+    for (path, text) in task.test_modules() {
         let asserting: Vec<_> = checks(text).into_iter().filter(|check| !check.asserts.is_empty()).collect();
         let weak: Vec<_> = asserting
             .iter()
@@ -73,8 +73,8 @@ fn asks_existence(assertion: &Assertion<'_>) -> bool {
         && !asks_size
 }
 
-pub(in crate::lint) fn few_asserts(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let modules: Vec<_> = subject.test_modules().collect();
+pub(in crate::lint) fn few_asserts(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let modules: Vec<_> = task.test_modules().collect();
     let Some((first, _)) = modules.first() else { return Vec::new() };
     let asserts: usize = modules.iter().map(|(_, text)| module(text).assertions).sum();
     if asserts >= FEW {
@@ -83,9 +83,9 @@ pub(in crate::lint) fn few_asserts(subject: &Subject<'_>) -> Vec<RuleMatch> {
     vec![RuleMatch::whole(first, format!("{asserts} assertions in the whole task"))]
 }
 
-pub(in crate::lint) fn same_check_twice(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn same_check_twice(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_modules() {
+    for (path, text) in task.test_modules() {
         let mut seen = BTreeSet::new();
         for check in checks(text) {
             if !seen.insert((check.class, check.name)) {
@@ -94,7 +94,7 @@ pub(in crate::lint) fn same_check_twice(subject: &Subject<'_>) -> Vec<RuleMatch>
         }
     }
     // The author made this list from the draft's tests.
-    let mut listed = subject.draft.map(|draft| draft.task.checks.clone()).unwrap_or_default();
+    let mut listed = task.draft.map(|draft| draft.task.checks.clone()).unwrap_or_default();
     listed.sort();
     if let Some(twice) = listed.windows(2).find(|pair| pair[0] == pair[1]).filter(|_| matches.is_empty()) {
         matches.push(RuleMatch::whole("tests/test_outputs.py", format!("`{}` is defined twice", twice[0])));
@@ -102,9 +102,9 @@ pub(in crate::lint) fn same_check_twice(subject: &Subject<'_>) -> Vec<RuleMatch>
     matches
 }
 
-pub(in crate::lint) fn undocumented(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn undocumented(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_modules() {
+    for (path, text) in task.test_modules() {
         let checks = checks(text);
         let bare: Vec<_> = checks.iter().filter(|check| !check.documented).collect();
         if let Some(first) = bare.first() {
@@ -115,18 +115,18 @@ pub(in crate::lint) fn undocumented(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn wall_clock(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn wall_clock(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".py")) {
+    for (path, text) in task.texts(|path| in_tests(path) && path.ends_with(".py")) {
         let lines = module(text).clocks.into_iter().take(MOST_IN_ONE_FILE);
         matches.extend(lines.map(|line| RuleMatch::at(path, line, "a check depends on the wall clock")));
     }
     matches
 }
 
-pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn swallowed(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_modules() {
+    for (path, text) in task.test_modules() {
         for function in module(text).functions {
             // One finding per function is enough.
             matches.extend(function.swallowed.first().map(|line| {
@@ -137,9 +137,9 @@ pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn lenient_zip(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn lenient_zip(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_modules() {
+    for (path, text) in task.test_modules() {
         let lines = module(text).lenient_zips.into_iter();
         matches.extend(lines.take(MOST_IN_ONE_FILE).map(|line| {
             RuleMatch::at(path, line, "`zip` stops at the shorter list, and compares nothing if one is empty")
@@ -152,12 +152,12 @@ pub(in crate::lint) fn lenient_zip(subject: &Subject<'_>) -> Vec<RuleMatch> {
 const REFERENCE: &str =
     r#"^\s*(?:from|import)\s+(solution|oracle|reference_solution)\b|["' ](/solution|/oracle)/"#;
 
-pub(in crate::lint) fn imports_reference(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn imports_reference(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let Ok(reference) = Regex::new(REFERENCE) else { return Vec::new() };
-    let instructions = subject.instructions();
+    let instructions = task.instructions();
     let is_test = |path: &str| in_tests(path) && (path.ends_with(".py") || path.ends_with(".sh"));
     let mut matches = Vec::new();
-    for (path, text) in subject.texts(is_test) {
+    for (path, text) in task.texts(is_test) {
         let uses = (1_u32..).zip(text.lines()).filter(|(_, line)| {
             let found = reference.captures(line).and_then(|found| found.get(1).or_else(|| found.get(2)));
             !line.trim_start().starts_with('#')

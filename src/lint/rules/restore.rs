@@ -1,20 +1,20 @@
 //! Rule about tests that are restored from a git repository which the solver could change.
 
+use crate::lint::linted_task::{LintedTask, in_tests};
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, commands};
-use crate::lint::subject::{Subject, in_tests};
 
 /// Inputs of the tests. A script there makes a repository that the solver never had.
 const INPUTS: &str = "tests/pristine/";
 
-pub(in crate::lint) fn restored_tests(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn restored_tests(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
     let in_tests = |path: &str| in_tests(path) && !path.starts_with(INPUTS);
-    for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".sh")) {
+    for (path, text) in task.texts(|path| in_tests(path) && path.ends_with(".sh")) {
         matches.extend(restores(&commands(text)).map(|(line, message)| RuleMatch::at(path, line, message)));
     }
-    for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".py")) {
+    for (path, text) in task.texts(|path| in_tests(path) && path.ends_with(".py")) {
         for call in module(text).programs {
             let found = commands(&call.words);
             matches.extend(restores(&found).map(|(_, message)| RuleMatch::at(path, call.line, message)));

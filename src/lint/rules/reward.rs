@@ -2,23 +2,23 @@
 
 use serde_json::Value;
 
+use crate::lint::linted_task::{LintedTask, in_tests};
 use crate::lint::programs::base_name;
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, commands, pythons};
-use crate::lint::subject::{Subject, in_tests};
 
 const FILE: &str = "reward.json";
 
-pub(in crate::lint) fn reward_json(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn reward_json(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".sh")) {
+    for (path, text) in task.texts(|path| in_tests(path) && path.ends_with(".sh")) {
         for command in commands(text) {
             let Some(why) = written(&command).and_then(|json| refused(&json)) else { continue };
             matches.push(RuleMatch::at(path, command.line, message(&why)));
         }
     }
-    for python in pythons(subject.texts(in_tests)) {
+    for python in pythons(task.texts(in_tests)) {
         let rewards = module(&python.text).rewards.into_iter();
         matches.extend(
             rewards.map(|(line, why)| RuleMatch::at(python.file, python.before + line, message(&why))),

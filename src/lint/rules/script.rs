@@ -1,8 +1,8 @@
 //! Rules about shell scripts: the verifier's entry point and the reference.
 
+use crate::lint::linted_task::{LintedTask, in_tests};
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, Shell, Status, commands};
-use crate::lint::subject::{Subject, in_tests};
 
 /// Commands that compute no result, e.g. `echo`.
 const PLAIN: [&str; 16] = [
@@ -15,28 +15,26 @@ const CHECKS: [&str; 6] = ["grep", "diff", "cmp", "test", "[", "[["];
 const REPORTS: [&str; 9] =
     ["--junit", "--ctrf", "--json", "--report", "--html", "--output", "--resultlog", "--log-file", "--tap"];
 
-pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn no_reward_written(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     // An image for the verifier may contain the program that writes it.
-    if subject.test_scripts().next().is_none()
-        || subject.texts(in_tests).any(|(_, text)| text.contains("reward"))
-    {
+    if task.test_scripts().next().is_none() || task.texts(in_tests).any(|(_, text)| text.contains("reward")) {
         return Vec::new();
     }
-    let scripts = subject.test_scripts().take(1);
+    let scripts = task.test_scripts().take(1);
     scripts
         .map(|(path, _)| RuleMatch::whole(path, "nothing in `tests/` writes /logs/verifier/reward.txt"))
         .collect()
 }
 
 /// The `test.sh` scripts, with their commands.
-fn verifiers<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a str, &'a str, Shell)> {
-    let scripts = subject.test_scripts();
-    scripts.map(|(path, text)| (path, text, Shell::read(text, &Subject::folder_in_container(path))))
+fn verifiers<'a>(task: &LintedTask<'a>) -> impl Iterator<Item = (&'a str, &'a str, Shell)> {
+    let scripts = task.test_scripts();
+    scripts.map(|(path, text)| (path, text, Shell::read(text, &LintedTask::folder_in_container(path))))
 }
 
-pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn reward_only_on_success(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text, shell) in verifiers(subject) {
+    for (path, text, shell) in verifiers(task) {
         let sets = |command: &Command| command.name() == "set";
         let by_first_line = text.lines().next().is_some_and(|line| {
             line.starts_with("#!")
@@ -44,7 +42,7 @@ pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<Rule
         });
         let mut stops = by_first_line.then_some(1);
         let trapped = shell.commands.iter().any(|command| command.name() == "trap");
-        let written_by_tests = written_by_tests(subject);
+        let written_by_tests = written_by_tests(task);
         let at = |command: &&Command| {
             let ends = shell.runs_tests(command) || CHECKS.contains(&command.name());
             ends && command.status == Status::Kept && !command.conditional && command.function.is_none()
@@ -79,8 +77,8 @@ fn writes_reward(command: &Command) -> bool {
 
 /// Whether the test modules write the reward themselves. Then the status of the test runner does
 /// not matter.
-fn written_by_tests(subject: &Subject<'_>) -> bool {
-    subject.texts(|path| in_tests(path) && path.ends_with(".py")).any(|(_, text)| text.contains("reward."))
+fn written_by_tests(task: &LintedTask<'_>) -> bool {
+    task.texts(|path| in_tests(path) && path.ends_with(".py")).any(|(_, text)| text.contains("reward."))
 }
 
 /// Whether a `set` command turns `errexit` on or off. `None` if it changes another option.
@@ -99,13 +97,13 @@ fn stops_at_errors(command: &Command) -> Option<bool> {
     stops
 }
 
-pub(in crate::lint) fn masked_exit(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn masked_exit(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, _, shell) in verifiers(subject) {
+    for (path, _, shell) in verifiers(task) {
         for command in shell.commands.iter().filter(|command| command.asked && shell.runs_tests(command)) {
             let message = match command.status {
                 Status::Discarded => "`|| true` hides the status that `$?` reads below",
-                Status::Piped if !shell.has_pipefail() && !asks_pipestatus(subject, path) => {
+                Status::Piped if !shell.has_pipefail() && !asks_pipestatus(task, path) => {
                     "`$?` below is the status of the last command of the pipeline, not of the tests"
                 }
                 _ => continue,
@@ -116,17 +114,17 @@ pub(in crate::lint) fn masked_exit(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-fn asks_pipestatus(subject: &Subject<'_>, path: &str) -> bool {
-    subject.files.text(path).is_some_and(|text| text.contains("PIPESTATUS"))
+fn asks_pipestatus(task: &LintedTask<'_>, path: &str) -> bool {
+    task.files.text(path).is_some_and(|text| text.contains("PIPESTATUS"))
 }
 
 /// D-16: reports a test run whose failure nothing notices.
-pub(in crate::lint) fn fail_open(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn fail_open(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    if written_by_tests(subject) {
+    if written_by_tests(task) {
         return matches;
     }
-    for (path, _, shell) in verifiers(subject) {
+    for (path, _, shell) in verifiers(task) {
         for command in shell.commands.iter().filter(|command| shell.runs_tests(command)) {
             let kept = command.writes.iter().any(|file| file != "/dev/null");
             let reports =
@@ -139,8 +137,8 @@ pub(in crate::lint) fn fail_open(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let scripts = subject.solution_scripts().filter(|(path, _)| path.ends_with("/solve.sh"));
+pub(in crate::lint) fn hardcoded_solution(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let scripts = task.solution_scripts().filter(|(path, _)| path.ends_with("/solve.sh"));
     scripts
         .filter(|(_, text)| {
             let commands = commands(text);
@@ -152,17 +150,17 @@ pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<RuleMatc
         .collect()
 }
 
-pub(in crate::lint) fn sudo(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn sudo(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let message = "sudo is not supported: containers run with no-new-privileges";
     let mut matches = Vec::new();
-    for (path, text) in subject.solution_scripts() {
+    for (path, text) in task.solution_scripts() {
         let runs = commands(text).into_iter().filter(|command| {
             command.words.first().is_some_and(|word| word == "sudo" || word == "/usr/bin/sudo")
         });
         matches.extend(runs.map(|command| RuleMatch::at(path, command.line, message)));
     }
     // The word must start a command, e.g. after `sudo`, or on a line of its own.
-    for (path, text) in subject.texts(|path| path.ends_with("instruction.md")) {
+    for (path, text) in task.texts(|path| path.ends_with("instruction.md")) {
         let lines = (1_u32..).zip(text.lines());
         let asks = lines.filter(|(_, line)| {
             line.contains("`sudo ") || line.trim_start_matches(['$', '#', ' ']).starts_with("sudo ")

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::lint::linted_task::{LintedTask, in_tests};
 use crate::lint::pattern::MOST_IN_ONE_FILE;
 use crate::lint::python_starts::starts_of_solver;
 use crate::lint::rule::RuleMatch;
 use crate::lint::starts::Roots;
-use crate::lint::subject::{Subject, in_tests};
 
 /// The root of a task that declares none.
 const USUAL: &str = "/app";
@@ -15,24 +15,24 @@ const PROGRAMS: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
 /// Files that termsmith copies into `tests/`.
 const SHIPPED: [&str; 5] = ["subject.py", "run_checks.py", "beside.py", "many_runs.py", "patience.py"];
 
-pub(in crate::lint) fn solver_code(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let roots = Roots(roots(subject));
+pub(in crate::lint) fn solver_code(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let roots = Roots(roots(task));
     let mut matches = Vec::new();
-    for (path, text) in modules(subject) {
+    for (path, text) in modules(task) {
         let found = starts_of_solver(text, &roots, 0).into_iter().take(MOST_IN_ONE_FILE);
         matches.extend(found.map(|(line, what)| RuleMatch::at(path, line, what)));
     }
     matches
 }
 
-fn roots<'a>(subject: &Subject<'a>) -> Vec<&'a str> {
+fn roots<'a>(task: &LintedTask<'a>) -> Vec<&'a str> {
     let declared = || {
-        let table = subject.manifest.metadata.as_ref()?.get("termsmith")?.as_table()?;
+        let table = task.manifest.metadata.as_ref()?.get("termsmith")?.as_table()?;
         let roots = table.get("roots")?.as_array()?;
         Some(roots.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>())
     };
     let of_draft =
-        subject.draft.map(|draft| draft.task.submission.roots.iter().map(String::as_str).collect::<Vec<_>>());
+        task.draft.map(|draft| draft.task.submission.roots.iter().map(String::as_str).collect::<Vec<_>>());
     let mut roots = of_draft.or_else(declared).unwrap_or_else(|| vec![USUAL]);
     let is_system =
         |root: &str| PROGRAMS.iter().any(|folder| root == *folder || root.starts_with(&format!("{folder}/")));
@@ -42,11 +42,11 @@ fn roots<'a>(subject: &Subject<'a>) -> Vec<&'a str> {
 
 /// The test modules, and the modules of `tests/` that they import. A probe's text, which runs
 /// beside the solver's programs, is not imported.
-fn modules<'a>(subject: &Subject<'a>) -> BTreeMap<&'a str, &'a str> {
+fn modules<'a>(task: &LintedTask<'a>) -> BTreeMap<&'a str, &'a str> {
     let mut found: BTreeMap<&str, &str> =
-        subject.test_modules().filter(|(path, _)| !path.contains("/pristine/")).collect();
+        task.test_modules().filter(|(path, _)| !path.contains("/pristine/")).collect();
     let mut open: Vec<&str> = found.values().copied().collect();
-    let helpers: Vec<_> = subject.texts(|path| in_tests(path) && path.ends_with(".py")).collect();
+    let helpers: Vec<_> = task.texts(|path| in_tests(path) && path.ends_with(".py")).collect();
     while let Some(text) = open.pop() {
         let imports = |name: &str| {
             text.lines().any(|line| {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::image::DOCKERFILE;
+use crate::lint::linted_task::{LintedTask, in_solution, in_tests};
 use crate::lint::programs::{base_name, is_python, is_test_run};
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, Shell, Status, pythons};
-use crate::lint::subject::{Subject, in_solution, in_tests};
 use crate::model::RelPath;
 
 /// Programs that run the file given as the next word.
@@ -38,10 +38,10 @@ const COPIERS: [&str; 5] = ["cp", "mv", "install", "ln", "rsync"];
 /// Folders in a container that are copied from folders of the task.
 const FOLDERS: [&str; 2] = ["/tests/", "/solution/"];
 
-pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let scripts: Vec<(&str, Shell)> = subject
+pub(in crate::lint) fn missing_task_file(task: &LintedTask<'_>) -> Vec<RuleMatch> {
+    let scripts: Vec<(&str, Shell)> = task
         .texts(|path| (in_tests(path) || in_solution(path)) && path.ends_with(".sh"))
-        .map(|(path, text)| (path, Shell::read(text, &Subject::folder_in_container(path))))
+        .map(|(path, text)| (path, Shell::read(text, &LintedTask::folder_in_container(path))))
         .collect();
     let commands = || scripts.iter().flat_map(|(_, shell)| &shell.commands);
     let made: BTreeSet<&str> = commands().flat_map(makes).collect();
@@ -50,14 +50,14 @@ pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch
         .flat_map(|command| command.words.iter().map(|word| word.trim_end_matches([']', ';'])))
         .collect();
     let python: Vec<(&str, &str)> =
-        subject.texts(|path| (in_tests(path) || in_solution(path)) && path.ends_with(".py")).collect();
+        task.texts(|path| (in_tests(path) || in_solution(path)) && path.ends_with(".py")).collect();
     // Whether the file may come from somewhere other than the task's folder.
     let otherwise = |path: &str| {
         let folder = FOLDERS.iter().find(|folder| path.starts_with(**folder)).copied().unwrap_or_default();
         let image =
-            subject.files.text(DOCKERFILE).is_some_and(|text| text.contains(folder.trim_end_matches('/')));
-        let verifiers = folder == "/tests/" && verifier_has_image(subject);
-        let by_solver = subject.instructions().contains(folder);
+            task.files.text(DOCKERFILE).is_some_and(|text| text.contains(folder.trim_end_matches('/')));
+        let verifiers = folder == "/tests/" && verifier_has_image(task);
+        let by_solver = task.instructions().contains(folder);
         image || verifiers || by_solver
     };
     let mut matches: BTreeMap<(String, String), RuleMatch> = BTreeMap::new();
@@ -71,7 +71,7 @@ pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch
             for path in needs(command) {
                 let within_made = made.iter().any(|made| is_within(path, made));
                 let written = python.iter().any(|(_, text)| text.contains(base_name(path)));
-                if is_missing(subject, file, path)
+                if is_missing(task, file, path)
                     && !within_made
                     && !asked.contains(path)
                     && !written
@@ -82,10 +82,10 @@ pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch
             }
         }
     }
-    for python in pythons(subject.texts(|path| in_tests(path) || in_solution(path))) {
+    for python in pythons(task.texts(|path| in_tests(path) || in_solution(path))) {
         for read in module(&python.text).reads {
             let within_made = made.iter().any(|made| is_within(read.path, made));
-            if is_missing(subject, python.file, read.path) && !within_made && !otherwise(read.path) {
+            if is_missing(task, python.file, read.path) && !within_made && !otherwise(read.path) {
                 found(python.file, python.before + read.line, read.path);
             }
         }
@@ -94,16 +94,16 @@ pub(in crate::lint) fn missing_task_file(subject: &Subject<'_>) -> Vec<RuleMatch
 }
 
 /// Whether the verifier's image brings its own `/tests`.
-fn verifier_has_image(subject: &Subject<'_>) -> bool {
-    subject.files.get("tests/Dockerfile").is_some()
-        || subject.verifiers().any(|verifier| {
+fn verifier_has_image(task: &LintedTask<'_>) -> bool {
+    task.files.get("tests/Dockerfile").is_some()
+        || task.verifiers().any(|verifier| {
             verifier.environment.as_ref().is_some_and(|environment| environment.docker_image.is_some())
         })
 }
 
 /// Whether a path below `/tests` or `/solution` names a file that the task lacks. `script` is the
 /// file that uses the path.
-fn is_missing(subject: &Subject<'_>, script: &str, path: &str) -> bool {
+fn is_missing(task: &LintedTask<'_>, script: &str, path: &str) -> bool {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+".contains(char);
     if !FOLDERS.iter().any(|folder| path.starts_with(folder) && path.len() > folder.len())
         || !path.chars().all(plain)
@@ -115,13 +115,12 @@ fn is_missing(subject: &Subject<'_>, script: &str, path: &str) -> bool {
     let of_step = script.strip_prefix("steps/").and_then(|rest| rest.split_once('/'));
     let places =
         of_step.map(|(step, _)| format!("steps/{step}/{wanted}")).into_iter().chain([wanted.to_owned()]);
-    let tree = subject.files;
+    let tree = task.files;
     let there = |place: &String| {
         let all = tree.files.keys().chain(&tree.empty_folders).map(RelPath::as_str);
-        let special = subject.special_files.iter().map(|special| special.path.as_str());
-        all.chain(special).any(|path| {
-            is_within(path, place) || (is_within(place, path) && subject.files.get(path).is_none())
-        })
+        let special = task.special_files.iter().map(|special| special.path.as_str());
+        all.chain(special)
+            .any(|path| is_within(path, place) || (is_within(place, path) && task.files.get(path).is_none()))
     };
     !places.into_iter().any(|place| there(&place))
 }

@@ -3,21 +3,21 @@
 use super::config::at_key;
 use super::image::{DOCKERFILE, solvers_image};
 use crate::harbor::Environment;
+use crate::lint::linted_task::LintedTask;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::commands;
-use crate::lint::subject::Subject;
 use crate::syntax::dockerfile::instructions;
 
 /// Reports an image's CMD. Harbor and termsmith replace it by a command that waits.
-pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn image_command(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     const IDLE: [&str; 20] = [
         "bash", "sh", "zsh", "dash", "fish", "ash", "sleep", "tail", "python", "python3", "true", "cat",
         "node", "R", "julia", "ruby", "irb", "php", "ghci", "jshell",
     ];
-    if subject.files.get("environment/docker-compose.yaml").is_some() {
+    if task.files.get("environment/docker-compose.yaml").is_some() {
         return Vec::new();
     }
-    let instructions = solvers_image(subject);
+    let instructions = solvers_image(task);
     let last_stage = instructions.rsplit(|instruction| instruction.word == "FROM").next().unwrap_or_default();
     let Some(command) = last_stage.iter().rfind(|instruction| instruction.word == "CMD") else {
         return Vec::new();
@@ -38,40 +38,40 @@ pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {
 }
 
 /// Reports an image in `task.toml` if there is a Dockerfile too.
-pub(in crate::lint) fn image_and_dockerfile(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn image_and_dockerfile(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     let image = |environment: Option<&Environment>| environment?.docker_image.clone();
     let rows = [
-        ("environment.docker_image", DOCKERFILE, image(subject.environment())),
+        ("environment.docker_image", DOCKERFILE, image(task.environment())),
         (
             "verifier.environment.docker_image",
             "tests/Dockerfile",
-            image(subject.verifier().and_then(|verifier| verifier.environment.as_ref())),
+            image(task.verifier().and_then(|verifier| verifier.environment.as_ref())),
         ),
     ];
     let mut matches = Vec::new();
     for (key, file, image) in rows {
-        let (Some(image), Some(text)) = (image, subject.files.text(file)) else { continue };
+        let (Some(image), Some(text)) = (image, task.files.text(file)) else { continue };
         let instructions = instructions(text);
         let same = instructions.iter().all(|one| one.word == "FROM" && one.rest == image);
         if !same {
             let message = format!("`docker_image` names `{image}`, so {file} is not built");
-            matches.push(at_key(subject, key, message));
+            matches.push(at_key(task, key, message));
         }
     }
     matches
 }
 
 /// Reports compose files with names that Harbor does not read.
-pub(in crate::lint) fn compose_name(subject: &Subject<'_>) -> Vec<RuleMatch> {
+pub(in crate::lint) fn compose_name(task: &LintedTask<'_>) -> Vec<RuleMatch> {
     const OTHERS: [&str; 3] = ["docker-compose.yml", "compose.yaml", "compose.yml"];
     let mut matches = Vec::new();
     for folder in ["environment", "tests"] {
-        if subject.files.get(&format!("{folder}/docker-compose.yaml")).is_some() {
+        if task.files.get(&format!("{folder}/docker-compose.yaml")).is_some() {
             continue;
         }
         for name in OTHERS {
             let path = format!("{folder}/{name}");
-            if subject.files.get(&path).is_some() {
+            if task.files.get(&path).is_some() {
                 let message =
                     format!("Harbor reads only {folder}/docker-compose.yaml, so {path} has no effect");
                 matches.push(RuleMatch::whole(&path, message));

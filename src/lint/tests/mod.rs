@@ -14,7 +14,7 @@ mod starts;
 
 use std::collections::BTreeSet;
 
-use super::subject::Subject;
+use super::linted_task::LintedTask;
 use super::*;
 use crate::assets::Assets;
 use crate::model::{File, RelPath};
@@ -91,7 +91,7 @@ fn check(rules: &Rules, row: &Row) -> Result<(), String> {
     files.empty_folders.extend(folders.map(|path| RelPath::new(path).unwrap()));
     let (manifest, read) = parse_manifest(files.text("task.toml").unwrap()).unwrap();
     let known: BTreeSet<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
-    let subject = Subject {
+    let linted = LintedTask {
         name: row.files.iter().find_map(|(path, _)| path.strip_prefix(NAME)).unwrap_or("a-task"),
         manifest: &manifest,
         files: &files,
@@ -102,7 +102,7 @@ fn check(rules: &Rules, row: &Row) -> Result<(), String> {
     };
     let rule = rules.get(row.rule).unwrap_or_else(|| panic!("no rule {}", row.rule));
     let got: Vec<_> = rule
-        .matches(&subject)
+        .matches(&linted)
         .into_iter()
         .map(|found| match found.line {
             Some(line) => format!("{}:{line} {}", found.file, found.message),

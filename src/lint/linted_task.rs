@@ -7,7 +7,7 @@ use crate::model::{Draft, FileTree};
 
 /// A task as rules see it. It is untrusted.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct LintedTask<'a> {
     /// The name of the task's folder.
     pub(super) name: &'a str,
     pub(super) manifest: &'a Manifest,
@@ -42,7 +42,7 @@ pub enum SpecialFileKind {
     Unreadable(String),
 }
 
-impl<'a> Subject<'a> {
+impl<'a> LintedTask<'a> {
     pub(super) fn environment(&self) -> Option<&'a Environment> {
         self.manifest.environment.as_ref()
     }
