@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Shown, TrajectoryRecord, Turn};
 use attempt::attempts;
 
-pub use model::{JudgeError, Subject, judge, judge_texts};
+pub use model::{JudgeError, JudgedTrajectory, judge, judge_texts};
 pub use record::{
     Evidence, JUDGEMENT, JudgeId, Judgement, Judgements, commit_judgement, find_judgement, judge_id,
     judge_once, read_judgement,

@@ -42,7 +42,7 @@ impl From<CallError> for JudgeError {
 
 /// A trajectory to judge.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct JudgedTrajectory<'a> {
     pub record: &'a TrajectoryRecord,
     /// The observations of each turn.
     pub shown: &'a [Vec<Shown>],
@@ -81,14 +81,14 @@ pub async fn judge(
     models: &Models,
     texts: &PromptSet,
     unit: &str,
-    subject: Subject<'_>,
+    trajectory: JudgedTrajectory<'_>,
 ) -> Result<Judgement, JudgeError> {
-    let record = subject.record;
+    let record = trajectory.record;
     let judge = judge_id(models, texts)?;
     if record.turns.is_empty() {
         return Ok(Judgement { judge, labels: BTreeMap::new() });
     }
-    let rendering = render(subject);
+    let rendering = render(trajectory);
     let request = request(texts, &rendering, record.end)?;
     let site = CallSite {
         role: ModelRole::Judge,

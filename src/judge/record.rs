@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Label;
-use super::model::{JudgeError, Subject, judge};
+use super::model::{JudgeError, JudgedTrajectory, judge};
 use crate::llm::{CallError, ModelRole, Models};
 use crate::model::Key;
 use crate::prompts::PromptSet;
@@ -122,12 +122,12 @@ pub async fn judge_once(
     store: &Store,
     rollout: &Key,
     unit: &str,
-    subject: Subject<'_>,
+    trajectory: JudgedTrajectory<'_>,
 ) -> Result<Judgement, JudgeError> {
     if let Some(judgement) = find_judgement(store, rollout, &judge_id(models, texts)?)? {
         return Ok(judgement);
     }
-    let judgement = judge(models, texts, unit, subject).await?;
+    let judgement = judge(models, texts, unit, trajectory).await?;
     commit_judgement(store, rollout, &judgement)?;
     Ok(judgement)
 }

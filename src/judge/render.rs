@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-use super::model::Subject;
+use super::model::JudgedTrajectory;
 use crate::model::{Act, Handoff, HandoffShown, ShellOutcome, Shown, Turn, TurnKind};
 
 /// Maximum bytes of the task. Harbor's prompt for terminus has 5,000 before the instruction.
@@ -39,8 +39,8 @@ impl Rendering {
 }
 
 /// Renders a trajectory.
-pub(super) fn render(subject: Subject<'_>) -> Rendering {
-    let Subject { record, shown, handoffs } = subject;
+pub(super) fn render(trajectory: JudgedTrajectory<'_>) -> Rendering {
+    let JudgedTrajectory { record, shown, handoffs } = trajectory;
     let mut steps: Vec<String> = record
         .turns
         .iter()

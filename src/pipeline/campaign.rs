@@ -18,7 +18,7 @@ use super::gather::{current_units, read_draft};
 use super::prepared::{PrepareError, PreparedRecord, Ready, prepare};
 use super::stop::Stop;
 use crate::agent::ScaffoldMix;
-use crate::judge::{JudgeError, Subject, judge_once};
+use crate::judge::{JudgeError, JudgedTrajectory, judge_once};
 use crate::llm::{AskError, Models};
 use crate::model::{Actor, Arm, FailureKind, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
 use crate::rollout::{
@@ -361,8 +361,8 @@ async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Res
     let Some((record, log)) = read_record(store, key).map_err(Fault::from)? else { return Ok(()) };
     let shown: Vec<_> = log.turns.into_iter().map(|turn| turn.shown).collect();
     let handoffs: Vec<_> = log.handoffs.into_iter().map(|handoff| handoff.shown).collect();
-    let subject = Subject { record: &record, shown: &shown, handoffs: &handoffs };
-    judge_once(models, texts, store, key, &rollout_id(key), subject).await?;
+    let trajectory = JudgedTrajectory { record: &record, shown: &shown, handoffs: &handoffs };
+    judge_once(models, texts, store, key, &rollout_id(key), trajectory).await?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
 use super::stop::{Stop, ends_everything};
-use crate::judge::{JudgeError, Subject, find_judgement, judge_id, judge_once};
+use crate::judge::{JudgeError, JudgedTrajectory, find_judgement, judge_id, judge_once};
 use crate::llm::{AskError, Models};
 use crate::model::Key;
 use crate::prompts::PromptSet;
@@ -90,7 +90,7 @@ async fn one(
     let Some((record, log)) = read_record(store, key)? else { return Ok(Done::Known) };
     let shown: Vec<_> = log.turns.into_iter().map(|turn| turn.shown).collect();
     let handoffs: Vec<_> = log.handoffs.into_iter().map(|handoff| handoff.shown).collect();
-    let subject = Subject { record: &record, shown: &shown, handoffs: &handoffs };
-    judge_once(models, texts, store, key, &rollout_id(key), subject).await?;
+    let trajectory = JudgedTrajectory { record: &record, shown: &shown, handoffs: &handoffs };
+    judge_once(models, texts, store, key, &rollout_id(key), trajectory).await?;
     Ok(Done::Judged)
 }

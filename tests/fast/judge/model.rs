@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use termsmith::assets::Assets;
 use termsmith::judge::{
-    JudgeError, JudgeId, Judgement, Judgements, Label, MESSAGE_BYTES, OBSERVATION_BYTES, RULES, Subject,
-    TASK_BYTES, WHOLE_BYTES, commit_judgement, find_judgement, judge, judge_id, judge_once, judge_texts,
-    merged, read_judgement,
+    JudgeError, JudgeId, JudgedTrajectory, Judgement, Judgements, Label, MESSAGE_BYTES, OBSERVATION_BYTES,
+    RULES, TASK_BYTES, WHOLE_BYTES, commit_judgement, find_judgement, judge, judge_id, judge_once,
+    judge_texts, merged, read_judgement,
 };
 use termsmith::llm::{AskError, Models, Options, Settings};
 use termsmith::model::{Act, Key, ShellOutcome, Shown, TrajectoryRecord, Turn};
@@ -82,7 +82,7 @@ async fn ask(texts_of_server: [&str; 2], record: &TrajectoryRecord, shown: &[Vec
     let (_dir, store) = fresh_store();
     let models = models(settings(&server, "tiny", ""), &store);
     let judgement =
-        judge(&models, &texts(), "0123456789abcdef", Subject { record, shown, handoffs: &[] }).await;
+        judge(&models, &texts(), "0123456789abcdef", JudgedTrajectory { record, shown, handoffs: &[] }).await;
     Asked { judgement, requests: server.seen().into_iter().map(|seen| seen.body).collect() }
 }
 
@@ -228,9 +228,14 @@ async fn servers_can_be_held_to_the_labels() {
     let (_dir, store) = fresh_store();
     let models = models(settings(&server, "tiny", "json = \"schema\""), &store);
     let (record, shown) = trajectory(LOOP);
-    judge(&models, &texts(), "0123456789abcdef", Subject { record: &record, shown: &shown, handoffs: &[] })
-        .await
-        .unwrap();
+    judge(
+        &models,
+        &texts(),
+        "0123456789abcdef",
+        JudgedTrajectory { record: &record, shown: &shown, handoffs: &[] },
+    )
+    .await
+    .unwrap();
     let format = server.seen()[0].body["response_format"].to_string();
     for label in Label::ALL {
         assert!(format.contains(label.as_str()), "{format}");
@@ -248,15 +253,15 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     let tiny = models(settings(&server, "tiny", ""), &store);
     assert_eq!(read_judgement(&store, &rollout).unwrap(), None);
     let unit = "abababababababab";
-    let subject = Subject { record: &record, shown: &shown, handoffs: &[] };
-    let first = judge_once(&tiny, &texts, &store, &rollout, unit, subject).await.unwrap();
-    assert_eq!(judge_once(&tiny, &texts, &store, &rollout, unit, subject).await.unwrap(), first);
+    let trajectory = JudgedTrajectory { record: &record, shown: &shown, handoffs: &[] };
+    let first = judge_once(&tiny, &texts, &store, &rollout, unit, trajectory).await.unwrap();
+    assert_eq!(judge_once(&tiny, &texts, &store, &rollout, unit, trajectory).await.unwrap(), first);
     assert_eq!(server.requests(), 1);
     assert_eq!(read_judgement(&store, &rollout).unwrap().as_ref(), Some(&first));
 
     // Another judge has its own record.
     let huge = models(settings(&server, "huge", ""), &store);
-    let second = judge_once(&huge, &texts, &store, &rollout, unit, subject).await.unwrap();
+    let second = judge_once(&huge, &texts, &store, &rollout, unit, trajectory).await.unwrap();
     assert_eq!(server.requests(), 2);
     let by = |models: &Models| find_judgement(&store, &rollout, &judge_id(models, &texts).unwrap()).unwrap();
     assert_eq!((by(&tiny), by(&huge)), (Some(first.clone()), Some(second.clone())));

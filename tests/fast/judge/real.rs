@@ -7,7 +7,7 @@ use std::path::Path;
 
 use futures_util::{StreamExt as _, stream};
 use termsmith::assets::Assets;
-use termsmith::judge::{Label, Subject, judge, judge_texts};
+use termsmith::judge::{JudgedTrajectory, Label, judge, judge_texts};
 use termsmith::llm::{Models, Options, Settings};
 use termsmith::store::{RunDir, Store};
 
@@ -31,8 +31,8 @@ async fn scores_of_a_real_model() {
     let judged: Vec<_> = stream::iter(&cases)
         .map(|case| async move {
             let (record, shown) = case.recorded();
-            let subject = Subject { record: &record, shown: &shown, handoffs: &[] };
-            (case, judge(models, texts, &case.name, subject).await)
+            let trajectory = JudgedTrajectory { record: &record, shown: &shown, handoffs: &[] };
+            (case, judge(models, texts, &case.name, trajectory).await)
         })
         .buffered(cases.len())
         .collect()
