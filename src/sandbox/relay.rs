@@ -1,4 +1,4 @@
-//! Requests from inside a sandbox to the host, over a socket that the guest serves.
+//! Requests from inside a sandbox to the host. The guest serves a socket for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,12 +9,13 @@ use crate::guest::frame::{CHUNK, MAX_INPUT, ToGuest, ToHost};
 
 use super::connection::{Operation, Sender};
 
-/// Requests that may wait for the receiver. The guest opens no more than a few dozen at once.
+/// Requests that may wait for the receiver. The guest opens a few dozen at most.
 const CALL_QUEUE: usize = 32;
-/// Maximum total size of incomplete requests. Less than the number of connections times the maximum length, which would be too much memory.
+/// Maximum total size of incomplete requests. If every connection could send a request of maximum
+/// length, they would take too much memory.
 const MAX_PENDING: usize = 2 * MAX_INPUT;
-/// Maximum total size of complete requests that have no reply yet. More than a test or an agent ever has under way; without it, a program
-/// that sends the longest requests on as many connections as it can have would take half a gigabyte of this process.
+/// Maximum total size of complete requests without a reply. No test and no agent comes near it.
+/// Without this bound, a program could make this process hold half a gigabyte.
 const MAX_UNANSWERED: usize = 4 * MAX_INPUT;
 
 /// One request from inside the sandbox.
@@ -26,19 +27,21 @@ pub struct RelayCall {
     pub reply: oneshot::Sender<Vec<u8>>,
 }
 
-/// Receives requests of a listening operation until the receiver is dropped or the sandbox ends.
+/// Receives requests of a listening operation. Ends when the receiver is dropped, or when the
+/// sandbox ends.
 pub(super) fn serve(operation: Operation) -> mpsc::Receiver<RelayCall> {
     serve_within(operation, MAX_UNANSWERED)
 }
 
-/// [`serve`], with this bound on the size of unanswered requests. A request beyond it gets no reply: waiting for room would hold up
-/// everything else on the connection.
+/// [`serve`], with a bound on the size of unanswered requests. A request beyond the bound gets no
+/// reply, since waiting would hold up everything else on the connection.
 fn serve_within(mut operation: Operation, max_unanswered: usize) -> mpsc::Receiver<RelayCall> {
     let (calls, receiver) = mpsc::channel(CALL_QUEUE);
     let room = Arc::new(Semaphore::new(max_unanswered));
     tokio::spawn(async move {
         let mut requests: HashMap<u32, Vec<u8>> = HashMap::new();
-        // The answer to the listen was not the last one; from here on only a cancel ends the operation.
+        // More answers follow the answer to the listen. From now on only a cancel ends the
+        // operation.
         operation.finished = false;
         loop {
             let message = tokio::select! {
@@ -76,7 +79,7 @@ fn serve_within(mut operation: Operation, max_unanswered: usize) -> mpsc::Receiv
     receiver
 }
 
-/// Sends the reply. The room that the request took is free once there is one.
+/// Sends the reply, and then frees the room that the request took.
 async fn answer_call(
     sender: Sender,
     id: u32,
@@ -91,7 +94,7 @@ async fn answer_call(
             return;
         }
     }
-    // A sandbox that has ended in the meantime needs no reply.
+    // A sandbox that has ended meanwhile needs no reply.
     let _ = sender.send(&ToGuest::ReplyEnd { id, call }).await;
 }
 
@@ -106,10 +109,10 @@ mod tests {
     use crate::model::{Limits, Profile};
     use crate::sandbox::{Image, LaunchSpec, Network, process_engine};
 
-    /// The bound on unanswered requests.
+    /// The bound on unanswered requests in this test.
     const MAX: usize = 1_000;
 
-    /// Sends a request of so many bytes, and returns the reply.
+    /// Sends a request of `bytes` bytes, and returns the reply.
     fn ask(path: &str, bytes: usize) -> JoinHandle<Vec<u8>> {
         let mut stream = UnixStream::connect(path).unwrap();
         spawn(move || {

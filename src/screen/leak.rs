@@ -95,7 +95,7 @@ pub(super) async fn leak(
 
 fn secrets(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fingerprint) -> Secrets {
     let mut secrets = Secrets::default();
-    // Many files of a repository hold names of commits. The content is in the objects.
+    // Refs and logs of a git repository only name commits. The content is in the objects.
     let is_pointer = |path: &str| path.contains("/.git/") && !path.contains("/.git/objects/");
     let made =
         reference.iter().filter(|(path, file)| untouched.get(*path) != Some(file) && !is_pointer(path));

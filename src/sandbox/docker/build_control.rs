@@ -1,24 +1,24 @@
 //! Whether the engine can run the steps of a build at all.
 //!
-//! A step whose command ended has a status, and that is the Dockerfile's. A step without one was
-//! ended by the engine: because of what the Dockerfile asks (a missing file of COPY, a missing
-//! program), or because the engine cannot make containers (no network, no disk). Its words do not
-//! tell them apart reliably, so a container of the same image decides.
+//! If a step's command ended, it has a status, and the Dockerfile is at fault. A step without a
+//! status was ended by the engine. Either the Dockerfile asks for something impossible, e.g. a
+//! missing file of COPY. Or the engine cannot make containers, e.g. without disk space. Its
+//! messages do not tell these apart reliably, so a container of the same image decides.
 
 use crate::model::{Limits, Profile};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Network};
 
 use super::DockerEngine;
 
-/// The builder's line with the image that a step has made.
+/// Start of the builder's line about the image that a step has made.
 const MADE: &str = " ---> ";
-/// Digits of an image's short id.
+/// Length of an image's short id.
 const SHORT_ID: usize = 12;
 
 impl DockerEngine {
-    /// Starts a container like those of build steps in `image`: with the usual network and the
+    /// Starts a container like those of build steps in `image`. It has the usual network, and the
     /// guest as its only program, which needs nothing of the image. An error means that the engine
-    /// fails.
+    /// is at fault.
     pub(super) async fn starts_steps(&self, image: &str) -> Result<(), EngineError> {
         let image = Image::named(image);
         let limits = Limits::default();
@@ -36,13 +36,13 @@ impl DockerEngine {
     }
 }
 
-/// The image that the builder says a step has made, if `text` is such a line.
+/// The image that a step has made, if `text` is the builder's line about it.
 pub(super) fn made_image(text: &str) -> Option<&str> {
     let id = text.strip_prefix(MADE)?.trim();
     (id.len() == SHORT_ID && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
 }
 
-/// Whether the engine says that the step's command ended, with whatever status.
+/// Whether the engine says that the step's command ended with a status.
 pub(super) fn is_status_of_command(error: &str) -> bool {
     let status = error.trim_end().rsplit_once("returned a non-zero code: ").map(|(_, status)| status);
     error.starts_with("The command '") && status.is_some_and(|status| status.parse::<u8>().is_ok())

@@ -23,7 +23,7 @@ impl Shared {
             let Some(name) = container.borrow().clone() else { continue };
             let Some(LayerPlace::At(layer)) = self.writable_layer(&name).await else { continue };
             let most = Most { bytes: MAX_BUILD_BYTES, files: u64::MAX, paths: u64::MAX };
-            // Walking folders blocks.
+            // The walk blocks, so it runs in a thread for blocking work.
             let usage = tokio::task::spawn_blocking(move || layer.usage(&most)).await;
             if let Ok(usage) = usage {
                 written.insert(name, usage.bytes);

@@ -84,7 +84,7 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
     let Some(max_bytes) = unnoted else { return };
     // The container does not exist yet, or the engine does not answer. The next look asks again.
     let Some(layer) = shared.writable_layer(id.as_str()).await else { return };
-    // Walking folders blocks.
+    // The walk blocks, so it runs in a thread for blocking work.
     let held = tokio::task::spawn_blocking(move || layer.held(max_bytes)).await.unwrap_or(Held::Unknown);
     if held == Held::Unknown {
         tracing::warn!(container = %id, "the disk of the host is full, and it is unknown how much of it a container holds");

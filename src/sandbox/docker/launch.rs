@@ -1,4 +1,4 @@
-//! From an image to a running guest.
+//! Starts a container from an image, up to a running guest.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -30,18 +30,21 @@ use super::terminals;
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
 
-/// Bytes of an upload that travel as one chunk.
+/// Size of the pieces in which an upload is sent.
 const UPLOAD_PIECE: u64 = 256 << 10;
 /// Folder of the guest in every container.
 pub(super) const GUEST_FOLDER: &str = "/.termsmith";
 const GUEST_PATH: &str = "/.termsmith/guest";
-/// Capabilities of a solver, which is root in the container: files, users, processes and ports. `sudo` and mounts are excluded.
+/// Capabilities of a solver, which is root in its container: those for files, users, processes and
+/// ports. Mounts are not among them.
 const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "KILL", "NET_BIND_SERVICE"];
-/// Open files, soft and hard: Linux's own defaults. An engine's default of 1,048,576 slows down daemons that loop over all descriptors, and a
-/// higher hard limit than the engine's own cannot be had from an engine without SYS_RESOURCE.
+/// Soft and hard limit of open files. They are Linux's own defaults. An engine's default of
+/// 1,048,576 slows down daemons that loop over all descriptors. An engine without SYS_RESOURCE
+/// cannot give a hard limit above its own.
 pub(super) const OPEN_FILES: (i64, i64) = (1024, 4096);
-/// Files and folders that read as empty: the engine's own list, which a list of ours replaces.
+/// Files and folders that containers see as empty. This is the engine's own list, since a list of
+/// ours replaces it.
 const ENGINE_MASKED: [&str; 10] = [
     "/proc/asound",
     "/proc/acpi",
@@ -54,8 +57,9 @@ const ENGINE_MASKED: [&str; 10] = [
     "/proc/scsi",
     "/sys/firmware",
 ];
-/// The same for what says something of the host or of other containers: the host's boot options, locks that others hold, counters that
-/// others can change. What `ps`, `top`, `free` and `vmstat` read stays. Engines mask what exists of these.
+/// More files and folders that containers see as empty. They tell about the host or other
+/// containers, e.g. the host's boot options, or counters that others can change. The files that
+/// `ps`, `top`, `free` and `vmstat` read stay visible. Engines ignore paths that do not exist.
 const MASKED: [&str; 24] = [
     "/proc/cmdline",
     "/proc/locks",
@@ -70,10 +74,10 @@ const MASKED: [&str; 24] = [
     "/sys/kernel/slab",
     "/proc/pressure",
     "/proc/key-users",
-    // What the file systems of the host do, e.g. its journal.
+    // The activity of the host's file systems, e.g. of a journal.
     "/proc/fs",
     "/sys/fs/ext4",
-    // Each of these goes up and down with what another container holds, so it carries messages.
+    // Other containers change these counters, so they could carry messages.
     "/proc/sys/fs/aio-nr",
     "/proc/sys/fs/dentry-state",
     "/proc/sys/fs/file-nr",
@@ -82,27 +86,31 @@ const MASKED: [&str; 24] = [
     "/proc/sys/kernel/pty/nr",
     "/proc/kallsyms",
     "/proc/modules",
-    // The energy that processors take tells what others compute. Newer engines mask this folder, and `thermal_throttle`, themselves.
+    // The energy use of processors shows what others compute. Newer engines mask this folder and
+    // `thermal_throttle` themselves.
     "/sys/devices/virtual/powercap",
 ];
-/// Processors whose counts of overheating are masked, at most: each takes a mount at every start, where the host has such counts.
+/// Maximum number of processors whose counts of overheating are masked. Each takes a mount at every
+/// start, if the host has such counts.
 const MAX_MASKED_PROCESSORS: usize = 256;
 /// The kernel's default period of CPU shares.
 const CPU_PERIOD_MICROS: i64 = 100_000;
 const MIB: i64 = 1024 * 1024;
-/// Host name in every container: the engine's default, a random id, would make observations differ between runs.
+/// Host name in every container. The engine's default is a random id, so observations would differ
+/// between runs.
 const HOST_NAME: &str = "sandbox";
 
 /// Home folder of root in every container.
 const HOME: &str = "/root";
 
 impl DockerEngine {
-    /// Creates, fills, attaches, starts, and waits for the guest's hello.
+    /// Creates a container, fills it, attaches to it, starts it, and waits for the guest's hello.
     pub(in crate::sandbox) async fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
         let shared = &self.shared;
         let id = shared.new_name();
         shared.live().insert(id.clone(), Watched::new(spec.limits));
-        // From here on the container is removed however this function ends, also if its future is dropped.
+        // From now on the container is removed however this function ends, also if its future is
+        // dropped.
         let handle = DockerContainer { engine: self.clone(), id: id.clone() };
         let container = Container::new(id.clone(), handle, spec.image.clone());
         tracing::debug!(container = %id, purpose = spec.purpose, image = spec.image.reference(), "launching a container");
@@ -125,7 +133,7 @@ impl DockerEngine {
         self.shared.upload(id, preload).await
     }
 
-    /// Restarts a stopped container with only a new guest running in it.
+    /// Starts a stopped container again. Only a new guest runs in it.
     pub(in crate::sandbox) async fn restart(
         &self,
         container: Container,
@@ -133,13 +141,15 @@ impl DockerEngine {
     ) -> Result<Sandbox, EngineError> {
         let shared = &self.shared;
         let id = &container.id;
-        // The engine treats the start of a container that is still ending as the start of a running one, and does nothing.
+        // If a container is still ending, the engine takes it for a running one, and the start does
+        // nothing.
         self.ended(id).await?;
         if let Some(watched) = shared.live().get_mut(id) {
             watched.restarted();
         }
         if shared.guest_is_uploaded.load(Ordering::Relaxed) {
-            // Processes in it ran as root, and without a mount they could replace the guest.
+            // Processes in the container ran as root. Without a mount they could have replaced the
+            // guest.
             let uploaded = match shared.upload_guest(id).await {
                 Err(EngineError::Refused { .. }) => shared.upload_guest(id).await,
                 other => other,
@@ -149,12 +159,13 @@ impl DockerEngine {
         self.start(container, workdir).await
     }
 
-    /// Attaches, starts, and waits for the guest's hello.
+    /// Attaches to the container, starts it, and waits for the guest's hello.
     async fn start(&self, container: Container, workdir: &str) -> Result<Sandbox, EngineError> {
         let shared = &self.shared;
         let streams = shared.attach(&container.id).await?;
-        // Starting a running container is not an error, so the request may be repeated. That a container cannot be started becomes part of a verdict
-        // if the solver's processes caused it; transient trouble of the engine, of this request or another, must not look like that.
+        // Starting a running container is no error, so the request may be repeated. A container
+        // that cannot be started becomes part of a verdict, since the solver's processes may be the
+        // cause. The engine's passing trouble must not look like that.
         let started = asked_again(|| shared.docker.start_container(container.id.as_str(), None)).await;
         started.map_err(|error| not_started(shared.error("start a container", error)))?;
         let id = container.id.clone();
@@ -205,7 +216,7 @@ impl Shared {
         guest: Guest,
     ) -> Result<(), EngineError> {
         let mut mounts = match guest {
-            // A mount, unlike a "bind", is refused when the engine cannot see the file.
+            // If the engine cannot see the file, it refuses a mount, but not a "bind".
             Guest::Mounted => vec![Mount {
                 typ: Some(MountType::BIND),
                 source: Some(self.mounted_guest(id).await?.to_string_lossy().into_owned()),
@@ -229,14 +240,16 @@ impl Shared {
             cmd: Some(Vec::new()),
             user: Some("0:0".to_owned()),
             working_dir: Some(spec.workdir.to_owned()),
-            // A fresh network namespace with loopback only either way; but with networking disabled the engine's
-            // network library is not involved, which saves half of the time and most of the processor time of a start.
+            // Either way the container has a network namespace of its own, with only loopback.
+            // Without networking the engine's network library is not used. That saves half of a
+            // start's time, and most of its processor time.
             network_disabled: (spec.network == Network::None).then_some(true),
             hostname: (spec.network == Network::None).then(|| HOST_NAME.to_owned()),
-            // No terminal: bollard guesses from the first byte of a terminal's output whether it is multiplexed.
+            // With a terminal, bollard would guess from the first byte of output whether it is
+            // multiplexed.
             tty: Some(false),
             open_stdin: Some(true),
-            // The guest's input ends with this process, and so does the guest.
+            // The guest's input ends with this process, and then the guest ends.
             stdin_once: Some(true),
             attach_stdin: Some(true),
             attach_stdout: Some(true),
@@ -265,7 +278,7 @@ impl Shared {
         }
     }
 
-    /// Unpacks an archive; missing folders are created, existing ones keep their owner and mode.
+    /// Unpacks an archive. Missing folders are created. Existing folders keep their owner and mode.
     pub(super) async fn upload(&self, id: &ContainerId, preload: &Preload) -> Result<(), EngineError> {
         let send = async |path: &str, tar: &Spooled| {
             let options = UploadToContainerOptionsBuilder::new().path(path).build();
@@ -277,7 +290,7 @@ impl Shared {
             Err(error) if api::is_missing_path(&error) => {}
             other => return other.map_err(|error| self.error("upload files", error)),
         }
-        // Creates all missing folders in one request, below the deepest existing one.
+        // One request creates all missing folders, below the deepest one that exists.
         for (place, _) in dest.rmatch_indices('/') {
             let (parent, missing) = (&dest[..=place], &dest[place + 1..]);
             let skeleton = folder_tar(missing).map_err(|source| EngineError::Io {
@@ -294,7 +307,7 @@ impl Shared {
         send(&format!("{dest}/"), &preload.tar).await.map_err(|error| self.error("upload files", error))
     }
 
-    /// Attaches before the start, so that no byte is lost and no polling is needed.
+    /// Attaches before the start. So no byte is lost, and no polling is needed.
     async fn attach(&self, id: &ContainerId) -> Result<Streams, EngineError> {
         let options =
             AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).stderr(true).build();
@@ -311,7 +324,8 @@ impl Shared {
     }
 }
 
-/// The error of a request that only a container's own files can make fail again and again.
+/// The error of a request that fails again and again. Only the container's own files can cause
+/// that.
 fn not_started(error: EngineError) -> EngineError {
     match error {
         EngineError::Refused { status, message, .. } => EngineError::NotStarted { status, message },
@@ -319,13 +333,13 @@ fn not_started(error: EngineError) -> EngineError {
     }
 }
 
-/// How the guest gets into the container.
+/// How the guest comes into the container.
 enum Guest {
     Mounted,
     Uploaded,
 }
 
-/// What reads as empty, on a host with so many processors.
+/// Paths that containers see as empty, on a host with this many processors.
 fn masked_paths(processors: usize) -> Vec<String> {
     let throttle = |number| format!("/sys/devices/system/cpu/cpu{number}/thermal_throttle");
     let fixed = ENGINE_MASKED.iter().chain(&MASKED).map(|path| (*path).to_owned());
@@ -356,27 +370,29 @@ fn host_config(spec: &LaunchSpec<'_>, processors: usize) -> HostConfig {
         cap_add: (!stock).then_some(capabilities),
         security_opt: (!stock).then(|| vec!["no-new-privileges".to_owned()]),
         masked_paths: (!stock).then(|| masked_paths(processors)),
-        // No `init`: the guest must be process 1 itself. It reaps, and only process 1 survives `kill -9 -1`.
+        // Without `init`, the guest is process 1 itself. It reaps zombies, and only process 1
+        // survives `kill -9 -1`.
         init: None,
         pids_limit: Some(i64::from(limits.pids)),
         memory: Some(memory),
         memory_swap: Some(memory),
-        // Not `nano_cpus`, which the engine refuses if the host has fewer processors than the task asks for.
+        // The engine refuses `nano_cpus` if the host has fewer processors than the task asks for.
         cpu_period: Some(CPU_PERIOD_MICROS),
         cpu_quota: Some((limits.cpus * CPU_PERIOD_MICROS as f64) as i64),
         ulimits: Some(vec![
             ulimit("nofile", OPEN_FILES.0, OPEN_FILES.1),
-            // A single file cannot exceed the disk limit; the watchdog checks the sum.
+            // No single file can exceed the disk limit. The watchdog checks the sum.
             ulimit("fsize", storage, storage),
             ulimit("core", 0, 0),
         ]),
-        // The output is read from the attached stream; a log driver would write all of it to the host's disk a second time.
+        // The output is read from the attached stream. A log driver would write all of it to the
+        // host's disk as well.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ..HostConfig::default()
     }
 }
 
-/// The pieces of an upload, read as the engine takes them.
+/// The pieces of an upload. They are read as the engine takes them.
 fn pieces(mut reader: impl Read) -> impl Iterator<Item = std::io::Result<Vec<u8>>> {
     std::iter::from_fn(move || {
         let mut piece = Vec::new();

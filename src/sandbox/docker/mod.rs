@@ -56,7 +56,7 @@ use discovery::Environment;
 use host_disk::HostDisk;
 use watchdog::Watched;
 
-/// Its row in the registry.
+/// The engine's row in the registry.
 pub(super) const ENTRY: EngineEntry = EngineEntry {
     name: NAME,
     description: "Docker or Podman, at DOCKER_HOST or at the first usual socket that answers",
@@ -67,24 +67,25 @@ pub(super) const ENTRY: EngineEntry = EngineEntry {
 
 const NAME: &str = "docker";
 
-/// Label that names a container's or snapshot's owner.
+/// Label with the owner of a container or snapshot.
 const OWNER_LABEL: &str = "termsmith.owner";
 /// Label with the purpose of a container.
 const PURPOSE_LABEL: &str = "termsmith.purpose";
-/// Label of task images: the digest that they were built for.
+/// Label of a task's image, with the digest that the image was built for.
 const TASK_LABEL: &str = "termsmith.task";
 
-/// API of Docker 20.10 and Podman 4, the oldest versions that this was tested with.
+/// API of Docker 20.10 and Podman 4, the oldest tested versions.
 const OLDEST_API: (usize, usize) = (1, 41);
-/// Bollard's limit on the time to the first byte of an answer. Commits of large containers take minutes.
+/// Bollard's limit on the time until an answer begins. Commits of large containers take minutes.
 const API_TIMEOUT_SECS: u64 = 300;
-/// Sweeps are repeated: other processes may crash at any time, and a cancelled create can complete after a sweep.
+/// Interval between sweeps. Other processes may crash at any time, and a cancelled create can
+/// complete after a sweep.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// Hint if no engine answers.
 const UNREACHABLE_HINT: &str =
     "start Docker or Podman, or set `DOCKER_HOST`; `termsmith doctor --fix` can install one";
 
-/// A connection to one engine. Cheap to clone; clones share everything.
+/// A connection to one engine. Cheap to clone. Clones share everything.
 #[derive(Clone)]
 pub(super) struct DockerEngine {
     shared: Arc<Shared>,
@@ -100,25 +101,28 @@ struct Shared {
     docker: Docker,
     endpoint: String,
     owner: Owner,
-    /// Runtime for removals that `Drop` schedules.
+    /// The runtime for removals that `Drop` schedules.
     runtime: Handle,
     removals: TaskTracker,
-    /// One lock per image that is being built in this process.
+    /// One lock for each image that this process is building.
     builds: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     cache: PathBuf,
     /// The guest binary on this host.
     guest: PathBuf,
-    /// The engine cannot see files of this host: it is remote, or this process runs in one of its containers.
+    /// Whether the guest must be uploaded, because the engine cannot see files of this host. The
+    /// engine is remote, or this process runs in one of its containers.
     guest_is_uploaded: AtomicBool,
-    /// The engine's storage may limit a container's disk itself; `false` from its first refusal on.
+    /// Whether the engine's storage may limit a container's disk itself. False from its first
+    /// refusal on.
     has_quotas: AtomicBool,
-    /// It was said that the disk of containers is not limited.
+    /// Whether the user was warned that the disk of containers is not limited.
     warned_of_layers: AtomicBool,
-    /// The engine can give a container a limit of pseudo-terminals.
+    /// Whether the engine can limit a container's pseudo-terminals.
     limits_terminals: bool,
-    /// Processors of the engine's host; 0 if it does not say.
+    /// Processors of the engine's host. 0 if the engine does not say.
     processors: usize,
-    /// Name prefix of all objects that this value creates. Another value of the same process must not remove them.
+    /// Start of the names of all objects that this value creates. Another value of this process
+    /// must not remove them.
     prefix: String,
     launched: AtomicU64,
     /// Names of containers in use.
@@ -137,7 +141,7 @@ async fn connect(address: Option<String>) -> Result<Engine, EngineError> {
 }
 
 impl DockerEngine {
-    /// Finds the engine, negotiates an API version and starts the sweeper.
+    /// Finds the engine, agrees on an API version, and starts the sweeper.
     async fn find() -> Result<Self, EngineError> {
         match discovery::find(&Environment::current()).await {
             Ok(endpoint) => Self::connect_to(endpoint.to_string()).await,
@@ -149,7 +153,7 @@ impl DockerEngine {
         }
     }
 
-    /// Negotiates an API version with the engine at `endpoint` and starts the sweeper.
+    /// Agrees on an API version with the engine at `endpoint`, and starts the sweeper.
     async fn connect_to(endpoint: String) -> Result<Self, EngineError> {
         let unreachable = |error: bollard::errors::Error| EngineError::Unreachable {
             endpoint: endpoint.clone(),
@@ -164,7 +168,7 @@ impl DockerEngine {
             let have = format!("{}.{}", version.major_version, version.minor_version);
             return Err(EngineError::ApiVersion { endpoint, have, need: "1.41 (Docker 20.10, Podman 4)" });
         }
-        // Without the answer disk limits are polled.
+        // Without an answer, the watchdog limits disks.
         let info = docker.info().await.unwrap_or_default();
         let has_quotas = quota::is_possible(&info);
         let limits_terminals = terminals::are_limited(&info, &docker.version().await.unwrap_or_default());
@@ -203,7 +207,7 @@ impl DockerEngine {
     }
 }
 
-// Operations that are not here are methods of `DockerEngine`, each in the file of its theme.
+// Other operations are methods of `DockerEngine`. Each is in the file of its theme.
 impl EngineApi for DockerEngine {
     fn name(&self) -> &'static str {
         NAME
@@ -268,7 +272,7 @@ impl EngineApi for DockerEngine {
         Box::pin(async {
             self.shared.removals.close();
             self.shared.removals.wait().await;
-            // Remaining objects are left to the next sweep of any termsmith process on this host.
+            // The next sweep of any termsmith process on this host removes the rest.
             if let Err(error) = self.shared.sweep(sweep::SweepScope::OrphansAndOwn).await {
                 tracing::warn!(%error, "sweep at the end failed");
             }
@@ -285,13 +289,13 @@ impl Shared {
         self.host_disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A unique container name. It is chosen here, so that even a container whose creation was never
-    /// answered can be removed.
+    /// A unique container name. It is chosen here, so that a container can be removed even if the
+    /// engine never answered its creation.
     fn new_name(&self) -> ContainerId {
         ContainerId(format!("{}{}", self.prefix, self.launched.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Kills and removes a container with its volumes. A missing one is not an error.
+    /// Kills and removes a container with its volumes. A missing one is no error.
     async fn remove(&self, name: &str) -> Result<(), EngineError> {
         self.make_removable(name).await;
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();

@@ -1,5 +1,5 @@
-//! Snapshots: images of containers' states. None is larger than its container's disk limit, and each
-//! is removed with its last user.
+//! Snapshots: images of containers' states. A snapshot is never larger than its container's disk
+//! limit, and is removed with its last user.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,8 @@ use super::{DockerEngine, OWNER_LABEL, Shared, terminals};
 pub(super) const VOLUME: &str = "volume";
 /// Repository of snapshots.
 pub(super) const SNAPSHOTS: &str = "termsmith/snapshot";
-/// Names that begin so are deletions in the archives of layers, which a commit reads and writes.
+/// Start of names that mean deletions in the archives of layers. A commit reads and writes such
+/// archives.
 const WHITEOUT: &str = ".wh.";
 
 impl DockerEngine {
@@ -26,7 +27,8 @@ impl DockerEngine {
         id: &ContainerId,
         pause: Pause,
     ) -> Result<Image, EngineError> {
-        // Paused for the checks too: a program could change the files between them and the commit.
+        // The container is paused for the checks too. Otherwise a program could change files
+        // between the checks and the commit.
         let _paused = match pause {
             Pause::WhileCommitting => Some(self.paused(id).await?),
             Pause::NotNeeded => None,
@@ -43,7 +45,8 @@ impl DockerEngine {
         }
         let limit = self.shared.live().get(id).map(|watched| watched.max_bytes);
         check_size(size, limit)?;
-        // The guard is created first: the engine may complete a commit whose request was cancelled.
+        // The guard is created first, since the engine may complete a commit whose request was
+        // cancelled.
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
         let (repository, tag) = reference.split_once(':').unwrap_or((SNAPSHOTS, ""));
@@ -63,13 +66,14 @@ impl DockerEngine {
 
     /// Pauses a container until the returned value is dropped.
     async fn paused(&self, id: &ContainerId) -> Result<PauseGuard, EngineError> {
-        // Created first: the engine may complete a request that was cancelled.
+        // The guard is created first, since the engine may complete a request that was cancelled.
         let mut guard = PauseGuard { engine: self.clone(), id: Some(id.clone()) };
         match self.shared.docker.pause_container(id.as_str()).await {
             Ok(()) => {}
-            // It has ended, or someone else has paused it and resumes it.
+            // The container has ended. Or someone else has paused it, and will resume it.
             Err(error) if api::status(&error) == Some(409) => guard.id = None,
-            // E.g. a rootless engine on cgroup v1 cannot pause. Engines commit such containers too.
+            // E.g. a rootless engine on cgroup v1 cannot pause. Such an engine commits without a
+            // pause.
             Err(error) if api::status(&error).is_some() => {
                 let error = api::full_message(&error);
                 tracing::debug!(container = %id, error, "cannot pause a container for its commit");
@@ -80,11 +84,11 @@ impl DockerEngine {
     }
 }
 
-/// Refuses a state that an image would hold with more bytes than the container's disk limit. The
-/// engine counts the length of files, e.g. 1 GB for `truncate -s 1G x`, which has no blocks. An
-/// image holds the zeros of such a file. It holds a file with several names once, as counted here.
+/// Refuses a state whose image would be larger than the container's disk limit. The engine counts
+/// the length of files, e.g. 1 GB for `truncate -s 1G x`, which has no blocks. An image holds all
+/// zeros of such a file. A file with several names counts once, and an image holds it once.
 fn check_size(bytes: Option<i64>, limit: Option<u64>) -> Result<(), EngineError> {
-    // A negative number is a sum that had no room in the engine's type.
+    // A negative number is a sum that did not fit into the engine's type.
     let bytes = bytes.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
     match (bytes, limit) {
         (Some(bytes), Some(limit)) if bytes > limit => {
@@ -94,12 +98,12 @@ fn check_size(bytes: Option<i64>, limit: Option<u64>) -> Result<(), EngineError>
     }
 }
 
-/// Whether `image` is a container's state, which its processes determine.
+/// Whether `image` is a container's state, so that a solver's processes may have made it.
 pub(super) fn is_snapshot(image: &Image) -> bool {
     image.reference().strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with(':'))
 }
 
-/// Where a mount is, if it is a volume.
+/// The path of a mount, if it is a volume.
 fn volume_at(mount: MountPoint) -> Option<String> {
     mount.destination.filter(|_| mount.typ.as_deref() == Some(VOLUME))
 }
@@ -115,7 +119,7 @@ impl Drop for SnapshotGuard {
         let shared = self.engine.shared.clone();
         let reference = std::mem::take(&mut self.reference);
         let removal = async move {
-            // A later sweep finds it by its owner label.
+            // A later sweep finds the image by its owner label.
             if let Err(error) = shared.remove_image(&reference).await {
                 tracing::warn!(reference, %error, "cannot remove a snapshot");
             }
@@ -124,10 +128,10 @@ impl Drop for SnapshotGuard {
     }
 }
 
-/// Resumes a container, also when its commit is cancelled.
+/// Resumes a container when it is dropped, also if its commit is cancelled.
 struct PauseGuard {
     engine: DockerEngine,
-    /// `None` if it is not to be resumed.
+    /// `None` if the container must not be resumed.
     id: Option<ContainerId>,
 }
 
@@ -138,7 +142,7 @@ impl Drop for PauseGuard {
         let resumption = async move {
             if let Err(error) = asked_again(|| shared.docker.unpause_container(id.as_str())).await {
                 let error = api::full_message(&error);
-                // The evidence of a loss says whether it is still paused.
+                // If the container is lost, the evidence says whether it is still paused.
                 tracing::debug!(container = %id, error, "cannot resume a container after its commit");
             }
         };
@@ -147,7 +151,7 @@ impl Drop for PauseGuard {
 }
 
 impl Shared {
-    /// What the engine says of a container, with the size of what it has changed of its image.
+    /// The engine's description of a container, with the size of its changes to the image.
     async fn inspected_with_size(&self, id: &ContainerId) -> Result<ContainerInspectResponse, EngineError> {
         let options = InspectContainerOptionsBuilder::new().size(true).build();
         let inspect = || self.docker.inspect_container(id.as_str(), Some(options.clone()));
@@ -169,7 +173,7 @@ mod tests {
         check(Some(100), Some(100), false);
         check(Some(101), Some(100), true);
         check(Some(-1), Some(100), true);
-        // An engine that does not say, and a container that is not watched.
+        // The engine does not say the size, or nobody watches the container.
         check(None, Some(100), false);
         check(Some(101), None, false);
     }
@@ -180,7 +184,7 @@ mod tests {
             assert_eq!(volume_at(serde_json::from_str(mount).unwrap()).as_deref(), expect, "{mount}");
         };
         check(r#"{"Type":"volume","Name":"a1","Source":"/x/_data","Destination":"/data"}"#, Some("/data"));
-        // The guest.
+        // The guest's mount is no volume.
         check(r#"{"Type":"bind","Source":"/x","Destination":"/.termsmith/guest"}"#, None);
         check("{}", None);
         let config = ImageConfig { volumes: vec!["/data".to_owned()], ..ImageConfig::default() };

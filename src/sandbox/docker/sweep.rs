@@ -1,4 +1,4 @@
-//! Finds and removes containers and images without a living owner.
+//! Removes containers and images whose owner has ended.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::sandbox::{CleanScope, ContainerId, EngineError, Removed};
 
 use super::{DockerEngine, OWNER_LABEL, SWEEP_EVERY, Shared, TASK_LABEL};
 
-/// Minimum age of a container that no sandbox knows: a younger one may be in the process of being created or removed.
+/// Minimum age of a removed container that no sandbox knows. A younger one may still be in creation
+/// or removal.
 const UNKNOWN_AGE: Duration = Duration::from_secs(60);
 /// The engine's notation for an image without a name.
 const NO_NAME: &str = "<none>:<none>";
@@ -22,11 +23,11 @@ const NO_NAME: &str = "<none>:<none>";
 /// Which containers and snapshots a sweep removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SweepScope {
-    /// Those of dead owners, and those of this engine value that no sandbox uses.
+    /// Those of owners that have ended, and those of this engine value that no sandbox uses.
     Orphans,
-    /// Those, and all that this engine value has created: it is about to end.
+    /// Those, and all that this engine value has created, since it is about to end.
     OrphansAndOwn,
-    /// All that carry our labels.
+    /// All with our labels.
     All,
 }
 
@@ -37,7 +38,7 @@ impl DockerEngine {
         Ok(removed.containers + removed.images)
     }
 
-    /// Removes what carries our labels.
+    /// Removes the objects that have our labels.
     pub(in crate::sandbox) async fn remove_all(&self, scope: CleanScope) -> Result<Removed, EngineError> {
         let sweep_scope = if scope == CleanScope::Orphans { SweepScope::Orphans } else { SweepScope::All };
         let mut removed = self.shared.sweep(sweep_scope).await?;
@@ -51,12 +52,12 @@ impl DockerEngine {
     }
 }
 
-/// Sweeps now and periodically until `stop`.
+/// Sweeps now, and then at intervals until `stop`.
 pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     let weak = Arc::downgrade(shared);
     tokio::spawn(stop.run_until_cancelled_owned(async move {
         while let Some(shared) = weak.upgrade() {
-            // A failed sweep is repeated soon, and every user of the engine gets the same error.
+            // A failed sweep is repeated soon. Users of the engine see the same error themselves.
             if let Err(error) = shared.sweep(SweepScope::Orphans).await {
                 tracing::warn!(%error, "sweep failed");
             }
@@ -69,7 +70,7 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
 impl Shared {
     pub(super) async fn sweep(&self, scope: SweepScope) -> Result<Removed, EngineError> {
         let mut removed = Removed::default();
-        // An object that the engine cannot remove must not keep all others from being removed.
+        // If the engine cannot remove one object, the others are removed anyway.
         let mut failed = None;
         let mut names = BTreeSet::new();
         for container in self.containers().await? {
@@ -94,7 +95,7 @@ impl Shared {
             }
         }
         self.sweep_guests(&names);
-        // After the containers: an image in use cannot be removed.
+        // Images come after containers, since an image in use cannot be removed.
         for (reference, owner) in self.images(OWNER_LABEL).await? {
             let owner = Owner::parse(&owner);
             let takes = match scope {
@@ -137,7 +138,7 @@ impl Shared {
         listed.map_err(|error| self.error("list containers", error))
     }
 
-    /// Name (or id, if it has none) and label value of every image with that label.
+    /// Each image with the label: its name, or its id if it has none, and the label's value.
     async fn images(&self, label: &str) -> Result<Vec<(String, String)>, EngineError> {
         let filters = HashMap::from([("label", vec![label])]);
         let options = ListImagesOptionsBuilder::new().filters(&filters).build();

@@ -142,7 +142,7 @@ async fn look(engine: &DockerEngine) {
         })
         .collect();
     let disk = if shared.has_quotas.load(Ordering::Relaxed) { Disk::Quotas } else { Disk::Polled };
-    // Walking folders blocks.
+    // The walk blocks, so it runs in a thread for blocking work.
     let Ok(seen) = tokio::task::spawn_blocking(move || see(&watched, disk)).await else {
         tracing::warn!("the disk watchdog failed to look");
         return;
@@ -174,7 +174,7 @@ impl Shared {
             tracing::debug!(container = name, %error, "cannot kill a container before its removal");
         }
         if let Some(LayerPlace::At(WritableLayer { folders, pid: 0, .. })) = self.writable_layer(name).await {
-            // Walking folders blocks.
+            // The walk blocks, so it runs in a thread for blocking work.
             let walk = tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| level(folder)));
             if let Err(error) = walk.await {
                 tracing::warn!(container = name, %error, "cannot level folders before a removal");

@@ -272,7 +272,7 @@ fn sockets_without_a_listener_are_removed() {
     check_stale(&[("/run/docker.sock", "")], &[], &["/var/run/docker.sock"], &[]);
     check_stale(&[(SYSTEM_SOCKET, "")], &[], &[SYSTEM_SOCKET], &[]);
     check_stale(&[(SYSTEM_SOCKET, "")], &[], &[], &[SYSTEM_SOCKET]);
-    // A living daemon keeps its socket even before it listens.
+    // The socket of a living daemon stays, even before the daemon listens.
     let starting = [(OWN_PID, "5"), (OWN_SOCKET, "")];
     check_stale(&starting, &[(5, "containerd", 'S')], &[], &[]);
     check_stale(&starting, &[], &[], &[OWN_PID, OWN_SOCKET]);
