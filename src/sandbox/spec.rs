@@ -110,7 +110,7 @@ pub enum CleanScope {
     Orphans,
     /// All containers and snapshots of termsmith on this engine, also those of living processes.
     Containers,
-    /// Those, and every image of a task.
+    /// All containers and snapshots, and every image of a task.
     Everything,
 }
 

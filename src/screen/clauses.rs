@@ -20,7 +20,7 @@ pub(super) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// Its trial. The checks that should notice it run first.
+    /// The trial of the violation. The checks that should notice it run first.
     pub(super) fn planned(&self, within: Duration) -> Planned<'_> {
         let words = self.clause.says.first().map(String::as_str).unwrap_or_default();
         Planned {

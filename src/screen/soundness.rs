@@ -149,8 +149,7 @@ fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Op
     Some(files)
 }
 
-/// The inputs: data files of which the tests have a pristine copy, and files that are named as
-/// inputs.
+/// The inputs: data files with a pristine copy among the tests, and files that are called inputs.
 fn given(target: &ScreeningTarget<'_>, reference: &Fingerprint, untouched: &Fingerprint) -> Vec<String> {
     let pristine = target.task.tests().iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
     let mut given: Vec<String> =

@@ -281,7 +281,7 @@ async fn metadata<'a>(
     let process = Process { max_output: MAX_METADATA, ..process.env("PATH", "/usr/bin:/bin") };
     let done = match sandbox.spawn(&process).await {
         Ok(done) => done,
-        // E.g. the solver left no free process. Later steps show that.
+        // E.g. the solver's processes leave no room for another one. Later steps show that.
         Err(SandboxError::Failed { .. } | SandboxError::TooLarge { .. } | SandboxError::Nul { .. }) => {
             return Ok(None);
         }

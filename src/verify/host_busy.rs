@@ -1,9 +1,9 @@
 //! Whether the host's other work kept a solver's programs from running. If so, a time limit that
 //! they met proves nothing.
 //!
-//! Tests give programs seconds. On a machine with many more runnable threads than processors, a
-//! program can meet a limit of which it needs a tenth. The load of the host would then look like a
-//! failure of the solver. So such a program gets more time.
+//! Tests give programs seconds. On a machine with many more runnable threads than processors, even
+//! a program that needs a tenth of its limit can meet it. The load of the host would then look like
+//! a failure of the solver. So such a program gets more time.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -119,9 +119,9 @@ async fn others_beside(load: HostLoad, own: &[&Sandbox]) -> Option<f64> {
 }
 
 impl Observed {
-    /// The time limit of a program for which the tests ask for `asked`. Once programs have lost a
-    /// minute to their limits, each later one has little time, since programs that hang must not
-    /// take the time of all checks.
+    /// The time limit of a program, if the tests ask for `asked`. Once programs have lost a minute
+    /// to their limits, each later one has little time, since programs that hang must not take the
+    /// time of all checks.
     pub(super) fn limit(&self, asked: Duration) -> Duration {
         if self.lost >= MAX_LOST { asked.min(SHORT) } else { asked }
     }

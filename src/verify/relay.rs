@@ -118,7 +118,7 @@ async fn ending_storms<T>(solver_container: &Sandbox) -> T {
     std::future::pending().await
 }
 
-/// Whether a program met its time limit, or another one that it started for the tests.
+/// Whether a program met its time limit. The program may also have started another one that did.
 fn met_a_limit(ran: &Result<ProcessResult, SandboxError>) -> bool {
     let Ok(done) = ran else { return false };
     let said_so = || done.stderr.split(|byte| *byte == b'\n').any(|line| line == MET_LIMIT);

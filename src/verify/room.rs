@@ -144,8 +144,7 @@ impl Room<'_> {
         let ran = match ran {
             Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
                 Ok(()) => Ok(verdict),
-                // The solver's programs ran at the same time. If they did not suffer from the full
-                // disk, they held it.
+                // If the solver's programs held much of the full disk, the verdict stands.
                 Err(_) if held_the_disk(programs.as_ref()).await => Ok(verdict),
                 Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
             },

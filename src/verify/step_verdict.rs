@@ -336,8 +336,8 @@ fn verdict(
         return Err(NoVerdict::NoRunner { line: line.to_owned() });
     }
     let named = |check: &CheckId| check.in_step(&step.name);
-    // Someone else may have written a report while the tests ran. So the check named `reward` is
-    // always what the reward file says.
+    // Someone else may have written a report while the tests ran. So the reward file alone decides
+    // the check named `reward`.
     let (others, own): (Vec<_>, Vec<_>) =
         reported.checks.iter().partition(|check| check.id != CheckId::reward());
     // If everything in the report passed, it does not explain the missing reward.

@@ -17,7 +17,7 @@ use super::api::{self, asked_again};
 
 /// The folder of both files.
 const FOLDER: &str = "/etc";
-/// Names, and the smallest contents with which a container starts as root.
+/// The names of the files, with the smallest contents that let a container start as root.
 const FILES: [(&str, &str); 2] = [("passwd", "root:x:0:0:root:/root:/bin/bash\n"), ("group", "root:x:0:\n")];
 /// Maximum size of an account file. The engine parses all of it. Debian's files have 1 to 2 kB.
 const MAX_BYTES: i64 = 1 << 20;

@@ -31,7 +31,7 @@ const OOM_BEFORE_EXIT: Duration = Duration::from_secs(5);
 /// Number of process listings of a silent container, and the time between two of them.
 const LOOKS: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(400);
-/// From this load of the host's processors on, a process with a low share may not run for seconds.
+/// Load of the host's processors from which on a process with a low share may not run for seconds.
 const SATURATED: f64 = 0.95;
 
 impl DockerEngine {

@@ -131,7 +131,7 @@ mod tests {
         // Kills in other containers.
         check(&[kill("global_oom", &other, "sh")], false);
         check(&[hosts.clone(), kill(&limit_of(&other), &other, "sh")], true);
-        // Processes can write their names, and records of their own.
+        // Processes choose their names, and can write records of their own.
         check(&[kill(&limit_of(&other), &other, &format!("x,task_memcg={group}"))], false);
         check(&[hosts.clone(), kill(&limit_of(&other), &group, &format!("x,oom_memcg={group}"))], true);
         check(&[hosts.replacen("6,", "12,", 1)], false);

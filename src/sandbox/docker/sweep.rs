@@ -23,11 +23,11 @@ const NO_NAME: &str = "<none>:<none>";
 /// Which containers and snapshots a sweep removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SweepScope {
-    /// Those of owners that have ended, and those of this engine value that no sandbox uses.
+    /// Objects of owners that have ended, and objects of this engine value that no sandbox uses.
     Orphans,
-    /// Those, and all that this engine value has created, since it is about to end.
+    /// Orphans, and everything that this engine value has created, since it is about to end.
     OrphansAndOwn,
-    /// All with our labels.
+    /// Everything that has our labels.
     All,
 }
 

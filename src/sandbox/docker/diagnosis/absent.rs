@@ -175,7 +175,7 @@ mod tests {
         check(&pid().process(77, "x) S (dockerd", 'S'), &stopped);
         check(&pid().process(7, "dockerd", 'S'), &stopped);
         check(&pid().process(77, "dockerd", 'D'), &Absence::Running { pid: 77 });
-        // A socket whose listener is gone.
+        // A socket without a listener.
         let abandoned = installed();
         drop(UnixListener::bind(abandoned.host().path(DEFAULT_SOCKET)).unwrap());
         check(&abandoned, &stopped);

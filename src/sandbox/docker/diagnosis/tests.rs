@@ -10,7 +10,8 @@ const VERSION: &str =
     r#"{"Version":"20.10.24+dfsg1","Components":[{"Name":"Engine","Version":"20.10.24+dfsg1"}]}"#;
 const IMAGE_REQUEST: &str = "GET /images/debian:bookworm-slim/json";
 
-/// A machine whose engine answers so about itself and the image.
+/// A machine with an engine. `info` and `image` are the engine's answers about itself and the
+/// image.
 fn with_engine(info: Reply, image: Reply) -> Machine {
     let routes = [
         ("GET /_ping", (200, "OK")),
