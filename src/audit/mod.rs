@@ -110,7 +110,7 @@ impl Tally {
 
 impl Audit {
     /// The version that this build writes.
-    pub const VERSION: u32 = 5;
+    pub const VERSION: u32 = 6;
 
     /// An audit with every cell that `specs` declare, and all counts 0.
     fn empty(specs: &[DomainAxes]) -> Self {
