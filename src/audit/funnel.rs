@@ -232,16 +232,9 @@ pub(super) fn section(out: &mut String, funnel: &Funnel) {
     out.push_str("\n\n");
     write_table(out, &rows);
     if !funnel.difficulty_bands.is_empty() {
-        let difficulty_bands = funnel
-            .difficulty_bands
-            .iter()
-            .map(|(difficulty_band, count)| format!("{count} {}", difficulty_band.as_str()));
-        let difficulty_bands: Vec<_> = difficulty_bands.collect();
-        out.push_str(&format!(
-            "\ndifficulty: {}; {} evolutions\n",
-            difficulty_bands.join(", "),
-            funnel.evolutions
-        ));
+        let bands = funnel.difficulty_bands.iter().map(|(band, count)| format!("{count} {}", band.as_str()));
+        let bands: Vec<_> = bands.collect();
+        out.push_str(&format!("\ndifficulty: {}; {} evolutions\n", bands.join(", "), funnel.evolutions));
     }
     if !funnel.lost.is_empty() {
         out.push_str(&format!("\ndrafts that did not become certified tasks ({})\n", funnel.lost.len()));

@@ -96,7 +96,7 @@ mod tests {
         check(Some(ShellOutcome::Exited(0)), None);
         check(Some(ShellOutcome::Exited(NOT_APPLICABLE)), Some("nothing here to vary"));
         check(Some(ShellOutcome::Exited(1)), Some("status 1"));
-        check(Some(ShellOutcome::TimedOut), Some("did not come to an end"));
+        check(Some(ShellOutcome::TimedOut), Some("did not end"));
         check(None, Some("nothing here to vary"));
     }
 }
