@@ -79,6 +79,7 @@ fn suspicion(error: &CallError) -> Option<Suspicion> {
         | CallError::Budget(_)
         | CallError::Key { .. }
         | CallError::NoRole { .. }
+        | CallError::Unsupported { .. }
         | CallError::NoPrice { .. }
         | CallError::Cassette(_)
         | CallError::Store(_)

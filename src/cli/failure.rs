@@ -161,6 +161,7 @@ pub(super) fn call_status(error: &CallError) -> Status {
         | CallError::Key { .. }
         | CallError::Refused { .. }
         | CallError::NoRole { .. }
+        | CallError::Unsupported { .. }
         | CallError::NoPrice { .. }
         | CallError::Cassette(_)
         | CallError::Client(_) => Status::BadInput,

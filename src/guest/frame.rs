@@ -9,7 +9,7 @@ use super::codec::{Decoder, encode};
 
 /// Raised with every change of a frame. Host and guest come from one build, so another version
 /// means a guest of another build.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Maximum length of a frame, without its length field: a [`MAX_COMMAND`] and its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
 /// Maximum length of a shell command. Also of a program's arguments and environment together.
@@ -17,9 +17,13 @@ pub const MAX_COMMAND: usize = 1024 * 1024;
 /// Length of a piece of a file, of input or of output. It is large enough that envelopes do not
 /// matter, and small enough that other answers are not delayed.
 pub const CHUNK: usize = 64 * 1024;
-/// Maximum length of a program's input, of a relay request, and of a reply. The guest holds these
-/// in memory.
+/// Maximum length of a program's input, and of the part of a reply that a relay's client has not
+/// read yet. The guest holds these in memory.
 pub const MAX_INPUT: usize = 16 * 1024 * 1024;
+/// Maximum number of open connections of a relay. Further ones wait in the socket's queue.
+pub const MAX_CALLS: usize = 200;
+/// Maximum length of the head of an HTTP request.
+pub const MAX_HEAD: usize = 64 * 1024;
 
 /// A `Listen` path with this prefix is a loopback port, e.g. `port:8080`, instead of a Unix socket.
 pub const PORT_PREFIX: &[u8] = b"port:";
@@ -77,7 +81,7 @@ pub enum ToGuest {
         id: Id,
         path: Vec<u8>,
     },
-    /// A part of the reply to a relay request.
+    /// A part of the reply to a relay request. The client gets it at once.
     Reply {
         id: Id,
         call: u32,
@@ -197,6 +201,11 @@ pub enum ToHost {
         id: Id,
         call: u32,
     },
+    /// The connection of a relay request is closed, by the client or after the whole reply.
+    CallClosed {
+        id: Id,
+        call: u32,
+    },
 }
 
 impl ToHost {
@@ -211,7 +220,8 @@ impl ToHost {
             | Self::ProcessDone { id, .. }
             | Self::PtyState { id, .. }
             | Self::Call { id, .. }
-            | Self::CallEnd { id, .. } => *id,
+            | Self::CallEnd { id, .. }
+            | Self::CallClosed { id, .. } => *id,
         }
     }
 }
@@ -457,6 +467,9 @@ impl Message for ToHost {
             Self::CallEnd { id, call } => {
                 encode(out, 7).u32(*id).u32(*call);
             }
+            Self::CallClosed { id, call } => {
+                encode(out, 9).u32(*id).u32(*call);
+            }
             Self::PtyState { id, at_prompt, youngest } => {
                 encode(out, 8).u32(*id).u8(u8::from(*at_prompt)).u64(*youngest);
             }
@@ -492,6 +505,7 @@ impl Message for ToHost {
             6 => Self::Call { id: decoder.u32()?, call: decoder.u32()?, bytes: decoder.bytes()? },
             7 => Self::CallEnd { id: decoder.u32()?, call: decoder.u32()? },
             8 => Self::PtyState { id: decoder.u32()?, at_prompt: decoder.flag()?, youngest: decoder.u64()? },
+            9 => Self::CallClosed { id: decoder.u32()?, call: decoder.u32()? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         decoder.end(message)

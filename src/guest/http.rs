@@ -1,9 +1,9 @@
 //! Finds the end of an HTTP/1.1 request (RFC 9112 §6). The guest understands nothing else of HTTP.
 
+use super::frame::MAX_HEAD;
+
 /// A client that asked for it sends its body after this response.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// Maximum length of a request's head, in bytes.
-const MAX_HEAD: usize = 64 << 10;
 /// Maximum length of a chunk-size line or a trailer line, in bytes.
 const MAX_CHUNK_LINE: usize = 4096;
 
@@ -14,88 +14,110 @@ pub(super) enum Message {
         /// The client sends its body only after [`CONTINUE`].
         expects_continue: bool,
     },
-    Complete,
+    /// The last piece has this many bytes of the request.
+    Complete(usize),
     Malformed,
 }
 
-/// Finds the end of a request while its bytes arrive. Each byte is scanned once.
+/// Finds the end of a request while its bytes arrive. It keeps only the head and single lines.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// Number of scanned bytes.
-    scanned: usize,
-    body: Body,
+    stage: Stage,
+    /// The start of a head or a line whose end has not arrived.
+    kept: Vec<u8>,
     expects_continue: bool,
 }
 
-/// How the body ends.
+/// What comes next.
 #[derive(Clone, Copy, Debug, Default)]
-enum Body {
-    /// The head is not complete yet.
+enum Stage {
     #[default]
-    Unknown,
-    /// The body ends at this offset of the request.
-    EndsAt(usize),
-    /// With a chunk of length zero. The next chunk-size line begins at `scanned`.
+    Head,
+    /// This many bytes of the body, and nothing after them.
+    Body(usize),
     ChunkSize,
-    /// The last chunk has arrived. The next trailer line begins at `scanned`.
-    Trailers,
+    /// This many bytes of a chunk, with the line end after it.
+    Chunk(usize),
+    /// A trailer line, or the empty line at the end.
+    Trailer,
 }
 
 /// The request cannot be relayed.
 struct Malformed;
 
 impl Scanner {
-    /// Scans the request. `bytes` are all bytes so far.
-    pub(super) fn look(&mut self, bytes: &[u8]) -> Message {
-        match self.is_complete(bytes) {
-            Ok(true) => Message::Complete,
-            Ok(false) => Message::Partial { expects_continue: self.expects_continue },
+    /// Scans the next piece of the request.
+    pub(super) fn take(&mut self, piece: &[u8]) -> Message {
+        match self.end_in(piece) {
+            Ok(Some(end)) => Message::Complete(end),
+            Ok(None) => Message::Partial { expects_continue: self.expects_continue },
             Err(Malformed) => Message::Malformed,
         }
     }
 
-    fn is_complete(&mut self, bytes: &[u8]) -> Result<bool, Malformed> {
+    fn end_in(&mut self, piece: &[u8]) -> Result<Option<usize>, Malformed> {
+        let mut rest = piece;
         loop {
-            match self.body {
-                Body::Unknown => {
-                    let Some(length) = find(&bytes[self.scanned..], b"\r\n\r\n") else {
-                        // The last three bytes may begin the empty line.
-                        self.scanned = bytes.len().saturating_sub(3);
-                        return if bytes.len() > MAX_HEAD { Err(Malformed) } else { Ok(false) };
-                    };
-                    let end = self.scanned + length;
-                    self.scanned = end + 4;
-                    self.read_head(&bytes[..end])?;
-                }
-                Body::EndsAt(end) => return Ok(bytes.len() >= end),
-                Body::ChunkSize => {
-                    let Some(line) = next_line(&bytes[self.scanned.min(bytes.len())..])? else {
-                        return Ok(false);
-                    };
-                    let size = chunk_size(line)?;
-                    let after = self.scanned + line.len() + CRLF;
-                    (self.scanned, self.body) = match size {
-                        0 => (after, Body::Trailers),
-                        size => {
-                            let end = after.checked_add(size).ok_or(Malformed)?;
-                            (end.checked_add(CRLF).ok_or(Malformed)?, Body::ChunkSize)
-                        }
-                    };
-                }
-                Body::Trailers => {
-                    let Some(line) = next_line(&bytes[self.scanned.min(bytes.len())..])? else {
-                        return Ok(false);
-                    };
-                    if line.is_empty() {
-                        return Ok(true);
+            self.stage = match self.stage {
+                Stage::Head => match self.until(b"\r\n\r\n", MAX_HEAD, &mut rest)? {
+                    Some(head) => self.read_head(&head)?,
+                    None => return Ok(None),
+                },
+                Stage::ChunkSize => match self.until(CRLF, MAX_CHUNK_LINE, &mut rest)? {
+                    Some(line) => match chunk_size(&line)? {
+                        0 => Stage::Trailer,
+                        size => Stage::Chunk(size.checked_add(CRLF.len()).ok_or(Malformed)?),
+                    },
+                    None => return Ok(None),
+                },
+                Stage::Trailer => match self.until(CRLF, MAX_CHUNK_LINE, &mut rest)? {
+                    Some(line) if line.is_empty() => return Ok(Some(piece.len() - rest.len())),
+                    Some(_) => Stage::Trailer,
+                    None => return Ok(None),
+                },
+                Stage::Body(left) => {
+                    let left = skip(left, &mut rest);
+                    if left == 0 {
+                        return Ok(Some(piece.len() - rest.len()));
                     }
-                    self.scanned += line.len() + CRLF;
+                    self.stage = Stage::Body(left);
+                    return Ok(None);
                 }
+                Stage::Chunk(left) => match skip(left, &mut rest) {
+                    0 => Stage::ChunkSize,
+                    left => {
+                        self.stage = Stage::Chunk(left);
+                        return Ok(None);
+                    }
+                },
+            };
+        }
+    }
+
+    /// Takes everything before `end`, and `end` itself, from `rest`. `None` if it has not arrived.
+    fn until(&mut self, end: &[u8], max: usize, rest: &mut &[u8]) -> Result<Option<Vec<u8>>, Malformed> {
+        // The last bytes that were kept may begin the end.
+        let from = self.kept.len().saturating_sub(end.len() - 1);
+        let before = self.kept.len();
+        let room = (max + end.len()).saturating_sub(before).min(rest.len());
+        self.kept.extend_from_slice(&rest[..room]);
+        match find(&self.kept[from..], end) {
+            Some(at) => {
+                let length = from + at;
+                *rest = &rest[length + end.len() - before..];
+                let mut text = std::mem::take(&mut self.kept);
+                text.truncate(length);
+                Ok(Some(text))
+            }
+            None if self.kept.len() >= max + end.len() => Err(Malformed),
+            None => {
+                *rest = &[];
+                Ok(None)
             }
         }
     }
 
-    fn read_head(&mut self, head: &[u8]) -> Result<(), Malformed> {
+    fn read_head(&mut self, head: &[u8]) -> Result<Stage, Malformed> {
         let header = |name: &str| {
             let lines = head.split(|&byte| byte == b'\n').skip(1);
             let mut values = lines.filter_map(|line| {
@@ -106,28 +128,22 @@ impl Scanner {
             values.next()
         };
         self.expects_continue = header("expect").is_some_and(|value| value == "100-continue");
-        self.body = if header("transfer-encoding").is_some_and(|value| value.contains("chunked")) {
-            Body::ChunkSize
-        } else {
-            let length = header("content-length").map_or(Ok(0), |length| length.parse::<usize>());
-            let end = length.ok().and_then(|length| self.scanned.checked_add(length));
-            Body::EndsAt(end.ok_or(Malformed)?)
-        };
-        Ok(())
+        if header("transfer-encoding").is_some_and(|value| value.contains("chunked")) {
+            return Ok(Stage::ChunkSize);
+        }
+        let length = header("content-length").map_or(Ok(0), |length| length.parse::<usize>());
+        length.map(Stage::Body).map_err(|_| Malformed)
     }
 }
 
-/// Length of a line end.
-const CRLF: usize = 2;
+/// The end of a line.
+const CRLF: &[u8] = b"\r\n";
 
-/// The first line of `bytes` without its end. `None` if it is not complete.
-fn next_line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
-    let window = &bytes[..bytes.len().min(MAX_CHUNK_LINE)];
-    match find(window, b"\r\n") {
-        Some(end) => Ok(Some(&window[..end])),
-        None if window.len() == MAX_CHUNK_LINE => Err(Malformed),
-        None => Ok(None),
-    }
+/// Skips up to `count` bytes. Returns how many have not arrived.
+fn skip(count: usize, rest: &mut &[u8]) -> usize {
+    let here = count.min(rest.len());
+    *rest = &rest[here..];
+    count - here
 }
 
 /// Parses a hexadecimal size. Extensions after a semicolon are ignored.
@@ -146,54 +162,79 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The result must not depend on how the bytes are split.
-    fn check(text: &str, expect: Message) {
-        assert_eq!(Scanner::default().look(text.as_bytes()), expect, "{text:?}");
+    const DONE: Expect = Expect::Complete;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Expect {
+        Partial { expects_continue: bool },
+        Complete,
+        Malformed,
+    }
+
+    /// Scans `text` in pieces of `size` bytes, and returns the result with the bytes of the request.
+    fn scan(text: &[u8], size: usize) -> (Expect, usize) {
         let mut scanner = Scanner::default();
-        let stepwise: Vec<Message> =
-            (0..=text.len()).map(|end| scanner.look(&text.as_bytes()[..end])).collect();
-        assert_eq!(stepwise.last(), Some(&expect), "{text:?} byte by byte");
-        let early = stepwise[..text.len()].iter().position(|message| *message == Message::Complete);
-        assert_eq!(early, None, "{text:?} is complete too early");
+        let mut last = Expect::Partial { expects_continue: false };
+        for (index, piece) in text.chunks(size).enumerate() {
+            last = match scanner.take(piece) {
+                Message::Complete(end) => return (Expect::Complete, index * size + end),
+                Message::Malformed => return (Expect::Malformed, 0),
+                Message::Partial { expects_continue } => Expect::Partial { expects_continue },
+            };
+        }
+        (last, 0)
+    }
+
+    /// The result must not depend on how the bytes are split. Bytes of a next request do not count.
+    fn check(text: &str, expect: Expect) {
+        for size in [1, 2, 3, 7, text.len().max(1)] {
+            let length = if expect == Expect::Complete { text.len() } else { 0 };
+            assert_eq!(scan(text.as_bytes(), size), (expect, length), "{text:?} by {size}");
+            if expect == Expect::Complete {
+                let more = format!("{text}GET / HTTP/1.1\r\n");
+                assert_eq!(scan(more.as_bytes(), size), (expect, length), "{text:?} by {size}");
+            }
+        }
     }
 
     #[test]
     fn requests_end() {
-        let partial = Message::Partial { expects_continue: false };
+        let partial = Expect::Partial { expects_continue: false };
         check("", partial);
         check("GET / HTTP/1.1\r\nHost: x\r\n", partial);
-        check("GET / HTTP/1.1\r\nHost: x\r\n\r\n", Message::Complete);
+        check("GET / HTTP/1.1\r\nHost: x\r\n\r\n", DONE);
         check("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab", partial);
-        check("POST / HTTP/1.1\r\ncontent-length:3\r\n\r\nabc", Message::Complete);
+        check("POST / HTTP/1.1\r\ncontent-length:3\r\n\r\nabc", DONE);
         check(
             "POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-Continue\r\n\r\n",
-            Message::Partial { expects_continue: true },
+            Expect::Partial { expects_continue: true },
         );
-        check("POST / HTTP/1.1\r\nContent-Length: many\r\n\r\n", Message::Malformed);
-        check(&format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", usize::MAX), Message::Malformed);
-        assert_eq!(Scanner::default().look(&[b'x'; 70_000]), Message::Malformed);
+        check("POST / HTTP/1.1\r\nContent-Length: many\r\n\r\n", Expect::Malformed);
+        check(&format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", usize::MAX), partial);
+        check(&format!("POST / HTTP/1.1\r\nContent-Length: {}0\r\n\r\n", usize::MAX), Expect::Malformed);
+        assert_eq!(scan(&[b'x'; 70_000], 1000), (Expect::Malformed, 0));
     }
 
     #[test]
     fn chunked_requests_end_at_the_last_chunk_and_nowhere_before() {
-        let check = |body: &str, expect: Message| {
+        let check = |body: &str, expect: Expect| {
             check(&format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{body}"), expect);
         };
-        let partial = Message::Partial { expects_continue: false };
+        let partial = Expect::Partial { expects_continue: false };
         check("", partial);
         check("3\r\nabc\r\n", partial);
         check("3\r\nabc\r\n0\r\n", partial);
-        check("3\r\nabc\r\n0\r\n\r\n", Message::Complete);
-        check("0\r\n\r\n", Message::Complete);
-        check("0\r\nTrailer: 1\r\n\r\n", Message::Complete);
-        check("A;name=value\r\n0123456789\r\n0\r\n\r\n", Message::Complete);
+        check("3\r\nabc\r\n0\r\n\r\n", DONE);
+        check("0\r\n\r\n", DONE);
+        check("0\r\nTrailer: 1\r\n\r\n", DONE);
+        check("A;name=value\r\n0123456789\r\n0\r\n\r\n", DONE);
         // A line end within a chunk is content.
         check("7\r\n\r\n0\r\n\r\n\r\n", partial);
-        check("7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n", Message::Complete);
-        check("x\r\nabc\r\n", Message::Malformed);
-        check("-1\r\nabc\r\n", Message::Malformed);
-        check("\r\n", Message::Malformed);
-        check("ffffffffffffffff\r\nabc\r\n", Message::Malformed);
-        check(&"1".repeat(5000), Message::Malformed);
+        check("7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n", DONE);
+        check("x\r\nabc\r\n", Expect::Malformed);
+        check("-1\r\nabc\r\n", Expect::Malformed);
+        check("\r\n", Expect::Malformed);
+        check("ffffffffffffffff\r\nabc\r\n", Expect::Malformed);
+        check(&"1".repeat(5000), Expect::Malformed);
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! On a Unix socket, a request is everything up to the client's end of writing. On a loopback port,
 //! it is an HTTP/1.1 message: there, programs reach a model's endpoint without a network.
+//!
+//! Requests and replies pass through in pieces. So a request may have any length, and a client gets
+//! the start of a reply while the host works on the rest.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,13 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use super::frame::{CHUNK, Id, MAX_INPUT, PORT_PREFIX, ToHost};
+use super::frame::{CHUNK, Id, MAX_CALLS, MAX_INPUT, PORT_PREFIX, ToHost};
 use super::http::{CONTINUE, Message, Scanner};
 use super::sys;
-use super::wire::{Interest, Outbound, read_ready, write_ready};
+use super::wire::{Interest, Outbound, Source, read_some, write_ready};
 
-/// Maximum number of open connections. Further ones wait in the socket's queue.
-const MAX_CALLS: usize = 32;
 /// Umask for a new socket: only the owner may use it (0600).
 const PRIVATE: u32 = 0o177;
 
@@ -55,16 +56,27 @@ struct Call {
 #[derive(Debug)]
 enum Stage {
     /// The request is arriving.
-    Request {
-        bytes: Vec<u8>,
-        scanner: Scanner,
-    },
-    /// The host has the request. The bytes are the reply so far.
-    Waiting(Vec<u8>),
-    Reply {
-        bytes: Vec<u8>,
-        sent: usize,
-    },
+    Request(Scanner),
+    /// The host has the request.
+    Reply(Reply),
+    /// The reply became longer than the guest can hold.
+    Broken,
+}
+
+/// The part of a reply that the client has not been sent.
+#[derive(Debug, Default)]
+struct Reply {
+    bytes: Vec<u8>,
+    sent: usize,
+    /// The host sends no more.
+    is_whole: bool,
+}
+
+/// What becomes of a connection after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Stays,
+    Closed,
 }
 
 impl Relay {
@@ -96,19 +108,19 @@ impl Relay {
 
     /// Queues a part of a reply.
     pub(super) fn reply(&mut self, id: Id, number: u32, bytes: &[u8]) {
-        if let Some(Call { stage: Stage::Waiting(reply), .. }) = self.find(id, number)
-            && reply.len() + bytes.len() <= MAX_INPUT
-        {
-            reply.extend_from_slice(bytes);
+        let held: usize = self.calls.iter().map(Call::held).sum();
+        let Some(call) = self.find(id, number) else { return };
+        if held + bytes.len() > MAX_INPUT {
+            call.stage = Stage::Broken;
+        } else if let Stage::Reply(reply) = &mut call.stage {
+            reply.bytes.extend_from_slice(bytes);
         }
     }
 
     /// A reply is complete.
     pub(super) fn end_reply(&mut self, id: Id, number: u32) {
-        if let Some(call) = self.find(id, number)
-            && let Stage::Waiting(reply) = &mut call.stage
-        {
-            call.stage = Stage::Reply { bytes: std::mem::take(reply), sent: 0 };
+        if let Some(Call { stage: Stage::Reply(reply), .. }) = self.find(id, number) {
+            reply.is_whole = true;
         }
     }
 
@@ -117,13 +129,7 @@ impl Relay {
         if self.calls.len() < MAX_CALLS {
             self.listeners.iter().for_each(|(_, listener)| listener.interest(interest));
         }
-        for call in &self.calls {
-            match call.stage {
-                Stage::Request { .. } if out.has_room() => call.socket.waits_for_reading(interest),
-                Stage::Request { .. } | Stage::Waiting(_) => {}
-                Stage::Reply { .. } => call.socket.waits_for_writing(interest),
-            }
-        }
+        self.calls.iter().for_each(|call| call.interest(interest, out));
     }
 
     /// Does all work that does not block.
@@ -132,13 +138,20 @@ impl Relay {
             while self.calls.len() < MAX_CALLS
                 && let Ok(socket) = listener.accept()
             {
-                let stage = Stage::Request { bytes: Vec::new(), scanner: Scanner::default() };
+                let stage = Stage::Request(Scanner::default());
                 let number = self.next_call;
                 self.calls.push(Call { listener: *id, number, socket, stage, continued: false });
                 self.next_call = self.next_call.wrapping_add(1);
             }
         }
-        self.calls.retain_mut(|call| call.turn(out));
+        self.calls.retain_mut(|call| match call.turn(out) {
+            Next::Stays => true,
+            Next::Closed => {
+                call.socket.close();
+                out.send(&ToHost::CallClosed { id: call.listener, call: call.number });
+                false
+            }
+        });
     }
 
     fn find(&mut self, listener: Id, number: u32) -> Option<&mut Call> {
@@ -212,53 +225,95 @@ impl Write for Socket {
 }
 
 impl Call {
-    /// Continues with a connection. `false` when it is finished.
-    fn turn(&mut self, out: &mut Outbound) -> bool {
+    /// Number of bytes of its reply that are held.
+    fn held(&self) -> usize {
+        match &self.stage {
+            Stage::Reply(reply) => reply.bytes.len(),
+            Stage::Request(_) | Stage::Broken => 0,
+        }
+    }
+
+    fn interest(&self, interest: &mut Interest, out: &Outbound) {
+        match (&self.stage, &self.socket) {
+            (Stage::Request(_), _) if out.has_room() => self.socket.waits_for_reading(interest),
+            (Stage::Reply(reply), _) if reply.has_work() => self.socket.waits_for_writing(interest),
+            // A client of a port that closes its connection does not want the reply. On a Unix
+            // socket, the end of the request looks the same.
+            (Stage::Reply(_), Socket::Port(_)) => self.socket.waits_for_reading(interest),
+            (Stage::Request(_), _) | (Stage::Reply(_), Socket::Unix(_)) => {}
+            (Stage::Broken, _) => interest.at_once(),
+        }
+    }
+
+    /// Continues with a connection.
+    fn turn(&mut self, out: &mut Outbound) -> Next {
         match &mut self.stage {
-            Stage::Request { bytes: request, scanner } => {
-                if !out.has_room() {
-                    return true;
-                }
-                let open = read_ready(&mut self.socket, CHUNK, |bytes| request.extend_from_slice(bytes));
-                if request.len() > MAX_INPUT {
-                    return false;
-                }
-                let complete = match &mut self.socket {
-                    Socket::Unix(_) => !open,
-                    Socket::Port(socket) => match scanner.look(request) {
-                        Message::Complete => true,
+            Stage::Request(_) if !out.has_room() => Next::Stays,
+            Stage::Request(scanner) => {
+                let mut piece = Vec::new();
+                let source = read_some(&mut self.socket, CHUNK, |bytes| piece.extend_from_slice(bytes));
+                let open = matches!(source, Source::More | Source::Dry);
+                let end = match &mut self.socket {
+                    Socket::Unix(_) if open => None,
+                    Socket::Unix(_) => Some(piece.len()),
+                    Socket::Port(_) if piece.is_empty() && open => None,
+                    Socket::Port(socket) => match scanner.take(&piece) {
+                        Message::Complete(end) => Some(end),
                         // A client that closes the connection within a message has sent no request.
-                        Message::Partial { .. } if !open => return false,
+                        Message::Partial { .. } if !open => return Next::Closed,
                         Message::Partial { expects_continue } => {
                             if expects_continue && !self.continued {
                                 self.continued = true;
                                 // A client that does not get it sends its body all the same.
                                 let _ = socket.write(CONTINUE);
                             }
-                            false
+                            None
                         }
-                        Message::Malformed => return false,
+                        Message::Malformed => return Next::Closed,
                     },
                 };
-                if complete {
-                    for piece in request.chunks(CHUNK) {
-                        let (id, call) = (self.listener, self.number);
-                        out.send(&ToHost::Call { id, call, bytes: piece.to_vec() });
-                    }
+                piece.truncate(end.unwrap_or(piece.len()));
+                if !piece.is_empty() {
+                    out.send(&ToHost::Call { id: self.listener, call: self.number, bytes: piece });
+                }
+                if end.is_some() {
                     out.send(&ToHost::CallEnd { id: self.listener, call: self.number });
-                    self.stage = Stage::Waiting(Vec::new());
+                    self.stage = Stage::Reply(Reply::default());
                 }
-                true
+                Next::Stays
             }
-            Stage::Waiting(_) => true,
-            Stage::Reply { bytes, sent } => {
-                let open = write_ready(&mut self.socket, bytes, sent);
-                if open && *sent < bytes.len() {
-                    return true;
+            Stage::Reply(reply) => {
+                if !reply.write(&mut self.socket) || (reply.is_whole && reply.bytes.is_empty()) {
+                    return Next::Closed;
                 }
-                self.socket.close();
-                false
+                match &mut self.socket {
+                    Socket::Unix(_) => Next::Stays,
+                    // Bytes after the request are dropped: no further one is read.
+                    socket @ Socket::Port(_) => match read_some(socket, CHUNK, |_| {}) {
+                        Source::More | Source::Dry => Next::Stays,
+                        Source::Ended | Source::Failed(_) => Next::Closed,
+                    },
+                }
             }
+            Stage::Broken => Next::Closed,
         }
+    }
+}
+
+impl Reply {
+    /// Whether it can go on as soon as the socket can be written to.
+    fn has_work(&self) -> bool {
+        !self.bytes.is_empty() || self.is_whole
+    }
+
+    /// Writes what the client takes now. `false` when it has closed the connection.
+    fn write(&mut self, socket: &mut Socket) -> bool {
+        let open = write_ready(socket, &self.bytes, &mut self.sent);
+        // Not after each write: a move of the rest costs more than it saves.
+        if self.sent > self.bytes.len() / 2 {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+        open
     }
 }

@@ -16,6 +16,7 @@ use super::journal::{Started, call_key, charged, started};
 use super::outcome::{AttemptOutcome, UsageCharge, no_response, outcome};
 use super::prepared_call::{Origin, PreparedCall};
 use super::request::{body, bound};
+use super::request_forms::missing;
 use super::transport::{Exchange, Transport};
 use super::{
     AttemptError, AttemptSeen, Budget, BudgetExceeded, CALL, CallError, CallRecord, CallSeen, CallSite,
@@ -204,6 +205,10 @@ impl Models {
     ) -> Result<PreparedCall<'m>, CallError> {
         let (decl, endpoint) = self.role(site.role)?;
         let price = self.price(site.role, decl, endpoint)?;
+        let api = endpoint.settings.api;
+        if let Some(what) = missing(api, request) {
+            return Err(CallError::Unsupported { endpoint: decl.endpoint.clone(), api, what });
+        }
         let body = body(site, request, decl, &endpoint.settings);
         let bound = bound(&body, request, decl);
         let key = call_key(&decl.endpoint, site, &body)?;

@@ -49,9 +49,9 @@ impl Endpoint {
             }
         };
         let base = &self.settings.base_url;
-        let made = self
-            .transport
-            .get_or_init(|| http_client(base).map(|client| Transport::new(client, base, key.clone())));
+        let made = self.transport.get_or_init(|| {
+            http_client(base).map(|client| Transport::new(client, &self.settings, key.clone()))
+        });
         made.as_ref().map_err(|error| CallError::Client(error.clone()))
     }
 }

@@ -1,7 +1,7 @@
 //! Why a call got no reply.
 
 use super::cassette::CassetteError;
-use super::{AttemptError, BudgetExceeded, CallSite, ModelRole};
+use super::{Api, AttemptError, BudgetExceeded, CallSite, ModelRole};
 use crate::model::Key;
 use crate::store::StoreError;
 
@@ -40,6 +40,12 @@ pub enum CallError {
     /// The settings have no model for the role.
     #[error("no model is set for the role `{role}`\nhint: add [roles.{role}] to termsmith.toml")]
     NoRole { role: ModelRole },
+    /// The endpoint's protocol cannot express the request.
+    #[error(
+        "the API `{}` of endpoint `{endpoint}` {what}, which this request needs\nhint: give the role an endpoint with `api = \"chat\"`",
+        api.as_str()
+    )]
+    Unsupported { endpoint: String, api: Api, what: &'static str },
     /// A budget in US dollars needs prices.
     #[error(
         "the role `{role}` has no price, so --max-usd cannot be enforced\nhint: set usd_per_1m_input_tokens and usd_per_1m_output_tokens of endpoint `{endpoint}`; 0 where it costs nothing"

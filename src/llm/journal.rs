@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::response::Response;
+use super::response::read_reply;
 use super::{CallSite, Cost};
 use crate::model::{CallDetail, Key};
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
@@ -97,7 +97,7 @@ pub fn call_uses(store: &ReadStore) -> Result<Vec<CallUse>, StoreError> {
     let mut uses = Vec::new();
     for key in store.keys(CALL)? {
         let Some(record) = store.get::<CallRecord>(CALL, &key)? else { continue };
-        let reply = serde_json::from_str::<Response>(&record.body).ok().and_then(Response::into_reply);
+        let reply = read_reply(&record.body).ok().flatten();
         let usage = reply.and_then(|reply| reply.usage);
         uses.push(CallUse {
             site: record.site,
@@ -111,9 +111,7 @@ pub fn call_uses(store: &ReadStore) -> Result<Vec<CallUse>, StoreError> {
 /// The details in the body of a response. A committed body has a valid reply. Fields that cannot be
 /// parsed are left out.
 fn detail_of_body(body: &str) -> CallDetail {
-    let Some(reply) = serde_json::from_str::<Response>(body).ok().and_then(Response::into_reply) else {
-        return CallDetail::default();
-    };
+    let Some(reply) = read_reply(body).ok().flatten() else { return CallDetail::default() };
     CallDetail {
         prompt_token_ids: reply.prompt_token_ids,
         completion_token_ids: reply.completion_token_ids,

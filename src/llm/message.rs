@@ -23,18 +23,46 @@ pub struct ChatMessage {
     /// Thoughts of a reasoning model before `content`, if the server returns them apart.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reasoning: Option<String>,
+    /// What the endpoint wants back with `reasoning`, e.g. Anthropic's signature.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signature: Option<String>,
     /// Calls of tools in an assistant's message.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tool_calls: Vec<ToolCall>,
     /// The tool call that a tool's message answers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_call_id: Option<String>,
+    /// The agent says that the tool call failed.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub tool_failed: bool,
+    /// Images in the message, in the order of their places.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub images: Vec<Image>,
+}
+
+/// An image in a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// Its place: the number of bytes of `content` before it.
+    pub at: usize,
+    /// A `data:` URL, or an address.
+    pub url: String,
 }
 
 impl ChatMessage {
     /// A message with text only.
     pub fn text(role: ChatRole, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), reasoning: None, tool_calls: Vec::new(), tool_call_id: None }
+        Self {
+            role,
+            content: content.into(),
+            reasoning: None,
+            signature: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_failed: false,
+            images: Vec::new(),
+        }
     }
 
     /// A system prompt.

@@ -1,5 +1,5 @@
-//! Model endpoints: a client for every OpenAI-compatible server. No reply is paid for twice, and no
-//! budget is exceeded.
+//! Model endpoints: a client for every server that speaks chat completions, OpenAI's Responses API or
+//! Anthropic's Messages API. No reply is paid for twice, and no budget is exceeded.
 //!
 //! [`Settings`] (`termsmith.toml`) name the endpoint and the model of each [`ModelRole`].
 //! [`Models::call`] sends a [`ChatRequest`] for a [`CallSite`]. A reply is committed before it is
@@ -19,8 +19,10 @@ mod limiter;
 mod message;
 mod outcome;
 mod prepared_call;
+pub(crate) mod protocol;
 mod reply;
 mod request;
+mod request_forms;
 mod response;
 mod retry;
 mod secret;
@@ -40,13 +42,13 @@ pub use clock::{Clock, SystemClock};
 pub use drift::Drift;
 pub use error::CallError;
 pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen, CallUse, call_detail, call_uses};
-pub use message::{ChatMessage, ChatRequest, ChatRole, ResponseFormat, Tool, ToolCall};
+pub use message::{ChatMessage, ChatRequest, ChatRole, Image, ResponseFormat, Tool, ToolCall};
 pub use outcome::AttemptError;
 pub use reply::{Finish, Reply, TokenLogprob, Usage};
 pub use request::{sent_arguments, sent_name};
 pub use retry::RetryPolicy;
 pub use settings::{
-    EndpointSettings, JsonMode, MaxTokensKey, RoleSettings, SYSTEM_PLACE, Sampling, Settings,
+    Api, EndpointSettings, JsonMode, MaxTokensKey, RoleSettings, SYSTEM_PLACE, Sampling, Settings,
 };
 pub use settings_check::SettingsError;
 pub use site::{CallSite, ModelRole};

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::Usage;
-use super::response::{ParsedReply, Response, usage_of};
+use super::response::{ParsedReply, read_reply, usage_of};
 use super::retry::retry_after;
 use super::server_error::ServerError;
 use super::transport::{Exchange, TransportError};
@@ -29,7 +29,7 @@ pub enum AttemptError {
     Status { status: u16, message: String },
     /// The body is no JSON, or is cut off. The text is its start.
     NotJson(String),
-    /// The body is JSON, but no chat completion.
+    /// The body is JSON, but no reply in a known protocol.
     WrongShape(String),
     /// A chat completion without a reply.
     NoChoices,
@@ -137,20 +137,12 @@ pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> AttemptOutcome {
         // An error without a status counts as a failure of the upstream.
         return refused(exchange, code.filter(|code| *code >= 400).unwrap_or(502), charge, now);
     }
-    let response: Response = match serde_json::from_value(json) {
-        Ok(response) => response,
-        Err(error) => {
-            return AttemptOutcome::Retryable {
-                error: AttemptError::WrongShape(clip(&exchange.redact(&error.to_string()))),
-                wait: None,
-                charge,
-            };
-        }
+    let error = match read_reply(body) {
+        Ok(Some(reply)) => return AttemptOutcome::Reply(Box::new(reply)),
+        Ok(None) => AttemptError::NoChoices,
+        Err(error) => AttemptError::WrongShape(clip(&exchange.redact(&error.to_string()))),
     };
-    match response.into_reply() {
-        Some(reply) => AttemptOutcome::Reply(Box::new(reply)),
-        None => AttemptOutcome::Retryable { error: AttemptError::NoChoices, wait: None, charge },
-    }
+    AttemptOutcome::Retryable { error, wait: None, charge }
 }
 
 /// The outcome of an attempt without a complete response.

@@ -59,9 +59,9 @@ impl Finish {
     pub(super) fn of(word: Option<&str>) -> Self {
         match word.unwrap_or_default() {
             "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" => Self::Stop,
-            "length" | "max_tokens" => Self::Length,
+            "length" | "max_tokens" | "model_context_window_exceeded" => Self::Length,
             "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
-            "content_filter" => Self::ContentFilter,
+            "content_filter" | "refusal" => Self::ContentFilter,
             other => Self::Other(other.to_owned()),
         }
     }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::settings::{EndpointSettings, RoleSettings};
-use super::{CallSite, ChatMessage, ChatRequest, ChatRole, ResponseFormat, Usage};
+use super::protocol::content::{ContentPart, parts};
+use super::settings::{Api, EndpointSettings, RoleSettings};
+use super::{CallSite, ChatMessage, ChatRequest, ChatRole, ResponseFormat, Usage, request_forms};
 use crate::model::{Seed, canonical_json};
 
 /// Tokens that a chat template adds, e.g. a system prompt or a preamble for tools. The longest in
@@ -13,6 +14,8 @@ use crate::model::{Seed, canonical_json};
 const TEMPLATE_TOKENS: u64 = 512;
 /// Tokens around a message, e.g. of its role. Templates in use add up to ten.
 const MESSAGE_TOKENS: u64 = 16;
+/// Tokens of an image. The most in use is 48,169, of GPT-4o mini for an image of eight tiles.
+const IMAGE_TOKENS: u64 = 50_000;
 /// All servers take seeds of 32 bits with a sign.
 const SEED_BITS: u32 = 31;
 
@@ -21,6 +24,19 @@ pub(super) const PROMPT: &str = "prompt";
 
 /// The body of `request` at `site`. Its keys are sorted, so equal requests have equal bytes.
 pub(super) fn body(
+    site: &CallSite,
+    request: &ChatRequest,
+    role: &RoleSettings,
+    endpoint: &EndpointSettings,
+) -> Value {
+    match endpoint.api {
+        Api::Chat => chat_body(site, request, role, endpoint),
+        Api::Responses => request_forms::responses_body(request, role),
+        Api::Messages => request_forms::messages_body(request, role),
+    }
+}
+
+fn chat_body(
     site: &CallSite,
     request: &ChatRequest,
     role: &RoleSettings,
@@ -73,17 +89,22 @@ pub(super) fn body(
 }
 
 /// An upper bound of the call's tokens. A byte-level vocabulary has at most one token for each
-/// byte. Tools and schemas count twice, since templates print them with indentation.
+/// byte. Tools and schemas count twice, since templates print them with indentation. The bytes of an
+/// image do not count, since no model reads them as text.
 pub(super) fn bound(body: &Value, request: &ChatRequest, role: &RoleSettings) -> Usage {
     let length = |value: Option<&Value>| {
         value.map_or(0, |value| canonical_json(value).map_or(0, |text| text.len() as u64))
     };
     let printed = length(Some(body)) + length(body.get("tools")) + length(body.get("response_format"));
-    let overhead = TEMPLATE_TOKENS + MESSAGE_TOKENS * request.messages.len() as u64;
-    Usage { prompt_tokens: printed + overhead, completion_tokens: max_tokens(request, role).into() }
+    let images = request.messages.iter().flat_map(|message| &message.images);
+    let (count, bytes) =
+        images.fold((0, 0), |(count, bytes), image| (count + 1, bytes + image.url.len() as u64));
+    let overhead = TEMPLATE_TOKENS + MESSAGE_TOKENS * request.messages.len() as u64 + IMAGE_TOKENS * count;
+    let prompt_tokens = printed.saturating_sub(bytes) + overhead;
+    Usage { prompt_tokens, completion_tokens: max_tokens(request, role).into() }
 }
 
-fn max_tokens(request: &ChatRequest, role: &RoleSettings) -> u32 {
+pub(super) fn max_tokens(request: &ChatRequest, role: &RoleSettings) -> u32 {
     request.max_tokens.map_or(role.max_tokens, |most| most.min(role.max_tokens))
 }
 
@@ -96,12 +117,18 @@ fn site_seed(seed: u64, site: &CallSite) -> u64 {
 }
 
 pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) -> Value {
-    let ChatMessage { role, content, reasoning, tool_calls, tool_call_id } = message;
+    // The protocol has no place for a signature, nor for a tool's failure. Its text tells of that.
+    let ChatMessage { role, content, reasoning, tool_calls, tool_call_id, images, .. } = message;
     let mut out = Map::new();
     out.insert("role".to_owned(), json!(role));
     // Some servers refuse an empty text beside tool calls, but all take a missing one.
     let silent = content.is_empty() && *role == ChatRole::Assistant && !tool_calls.is_empty();
-    out.insert("content".to_owned(), if silent { Value::Null } else { json!(content) });
+    let content = match (silent, images.is_empty()) {
+        (true, true) => Value::Null,
+        (false, true) => json!(content),
+        (_, false) => parts(message).map(chat_part).collect(),
+    };
+    out.insert("content".to_owned(), content);
     if let Some(reasoning) = reasoning.as_ref().filter(|_| endpoint.return_reasoning) {
         out.insert("reasoning_content".to_owned(), json!(reasoning));
     }
@@ -117,6 +144,13 @@ pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) 
         out.insert("tool_call_id".to_owned(), json!(id));
     }
     Value::Object(out)
+}
+
+fn chat_part(part: ContentPart<'_>) -> Value {
+    match part {
+        ContentPart::Text(text) => json!({ "type": "text", "text": text }),
+        ContentPart::Image(url) => json!({ "type": "image_url", "image_url": { "url": url } }),
+    }
 }
 
 /// Maximum number of characters in a function's name that servers accept.

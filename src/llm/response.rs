@@ -1,19 +1,130 @@
 //! The body of a response. Required fields are read strictly, extensions of servers leniently.
+//!
+//! The body itself tells its protocol, so a stored one can be read without the settings.
 
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{ChatMessage, ChatRole, Finish, TokenLogprob, ToolCall, Usage};
+use super::protocol::{messages, responses};
+use super::{ChatMessage, Finish, TokenLogprob, ToolCall, Usage};
+
+/// The first reply in the body of a response. `None` if it has none.
+pub(super) fn read_reply(body: &str) -> serde_json::Result<Option<ParsedReply>> {
+    /// The fields that tell a protocol.
+    #[derive(Deserialize)]
+    struct Marks {
+        #[serde(default)]
+        choices: Option<IgnoredAny>,
+        #[serde(default)]
+        output: Option<IgnoredAny>,
+        #[serde(default)]
+        stop_reason: Option<IgnoredAny>,
+    }
+    let marks: Marks = serde_json::from_str(body)?;
+    match marks {
+        Marks { choices: None, output: Some(_), .. } => {
+            serde_json::from_str(body).and_then(ResponsesReply::into_reply).map(Some)
+        }
+        Marks { choices: None, stop_reason: Some(_), .. } => {
+            serde_json::from_str(body).and_then(MessagesReply::into_reply).map(Some)
+        }
+        _ => serde_json::from_str(body).map(Response::into_reply),
+    }
+}
+
+/// A response of OpenAI's Responses API.
+#[derive(Deserialize)]
+struct ResponsesReply {
+    #[serde(default)]
+    model: Option<String>,
+    output: Vec<responses::Item>,
+    #[serde(default)]
+    incomplete_details: Option<Incomplete>,
+    #[serde(default, deserialize_with = "lenient")]
+    usage: Option<AnyUsage>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete {
+    reason: String,
+}
+
+impl ResponsesReply {
+    fn into_reply(self) -> serde_json::Result<ParsedReply> {
+        let message = responses::read_output(self.output).map_err(serde_json::Error::custom)?;
+        let finish = match self.incomplete_details {
+            Some(Incomplete { reason }) if reason == "max_output_tokens" => Finish::Length,
+            Some(Incomplete { reason }) => Finish::of(Some(&reason)),
+            None if message.tool_calls.is_empty() => Finish::Stop,
+            None => Finish::ToolCalls,
+        };
+        Ok(ParsedReply::plain(message, finish, self.usage, self.model))
+    }
+}
+
+/// A message of Anthropic's API.
+#[derive(Deserialize)]
+struct MessagesReply<'a> {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(borrow)]
+    content: Vec<messages::Block<'a>>,
+    stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    usage: Option<AnyUsage>,
+}
+
+impl MessagesReply<'_> {
+    fn into_reply(self) -> serde_json::Result<ParsedReply> {
+        let message = messages::read_assistant(self.content).map_err(serde_json::Error::custom)?;
+        let finish = Finish::of(self.stop_reason.as_deref());
+        Ok(ParsedReply::plain(message, finish, self.usage, self.model))
+    }
+}
+
+/// The counts of tokens in all protocols.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum AnyUsage {
+    Chat(Usage),
+    Newer {
+        input_tokens: u64,
+        output_tokens: u64,
+        /// Anthropic counts these apart.
+        #[serde(default)]
+        cache_creation_input_tokens: Option<u64>,
+        #[serde(default)]
+        cache_read_input_tokens: Option<u64>,
+    },
+}
+
+impl AnyUsage {
+    fn usage(self) -> Option<Usage> {
+        let usage = match self {
+            Self::Chat(usage) => usage,
+            Self::Newer {
+                input_tokens,
+                output_tokens,
+                cache_creation_input_tokens: created,
+                cache_read_input_tokens: read,
+            } => Usage {
+                prompt_tokens: [created, read].into_iter().flatten().fold(input_tokens, u64::saturating_add),
+                completion_tokens: output_tokens,
+            },
+        };
+        is_counted(&usage).then_some(usage)
+    }
+}
 
 /// A chat completion.
 #[derive(Debug, Deserialize)]
-pub(super) struct Response {
+struct Response {
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) model: Option<String>,
-    pub(super) choices: Vec<Choice>,
+    model: Option<String>,
+    choices: Vec<Choice>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) usage: Option<Usage>,
+    usage: Option<Usage>,
     /// From vLLM, with `return_token_ids`.
     #[serde(default, deserialize_with = "lenient")]
     prompt_token_ids: Option<Vec<u32>>,
@@ -22,7 +133,7 @@ pub(super) struct Response {
 /// A reply: a message, or the continuation of a text.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "AnyChoice")]
-pub(super) struct Choice {
+struct Choice {
     message: Message,
     finish_reason: Option<String>,
     logprobs: Option<Logprobs>,
@@ -107,9 +218,23 @@ pub(super) struct ParsedReply {
     pub(super) model: Option<String>,
 }
 
+impl ParsedReply {
+    /// A reply without extensions.
+    fn plain(message: ChatMessage, finish: Finish, usage: Option<AnyUsage>, model: Option<String>) -> Self {
+        Self {
+            message,
+            finish,
+            usage: usage.and_then(AnyUsage::usage),
+            prompt_token_ids: None,
+            completion_token_ids: None,
+            logprobs: None,
+            model,
+        }
+    }
+}
+
 impl Response {
-    /// The first reply. `None` if the response has none.
-    pub(super) fn into_reply(self) -> Option<ParsedReply> {
+    fn into_reply(self) -> Option<ParsedReply> {
         let choice = self.choices.into_iter().next()?;
         let message = choice.message;
         let calls = message.tool_calls.unwrap_or_default().into_iter().enumerate();
@@ -126,11 +251,9 @@ impl Response {
             .collect();
         Some(ParsedReply {
             message: ChatMessage {
-                role: ChatRole::Assistant,
-                content: message.content,
                 reasoning: message.reasoning_content.or(message.reasoning),
                 tool_calls,
-                tool_call_id: None,
+                ..ChatMessage::assistant(message.content)
             },
             finish: Finish::of(choice.finish_reason.as_deref()),
             usage: self.usage.filter(is_counted),
@@ -149,9 +272,9 @@ impl Response {
 pub(super) fn usage_of(body: &str) -> Option<Usage> {
     #[derive(Deserialize)]
     struct UsageOnly {
-        usage: Usage,
+        usage: AnyUsage,
     }
-    serde_json::from_str(body).ok().map(|body: UsageOnly| body.usage).filter(is_counted)
+    serde_json::from_str(body).ok().and_then(|body: UsageOnly| body.usage.usage())
 }
 
 /// Maximum tokens of a call. No model has such a context. The sum over a conversation still fits a

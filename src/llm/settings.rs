@@ -29,12 +29,16 @@ impl Settings {
     pub const VERSION: u32 = 1;
 }
 
-/// An OpenAI-compatible server.
+/// A server of models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointSettings {
-    /// URL of the server, usually ending in `/v1`. `/chat/completions` is appended to it.
+    /// URL of the server, usually ending in `/v1`. The path of the protocol is appended to it, e.g.
+    /// `/chat/completions`.
     pub base_url: String,
+    /// The protocol of the server.
+    #[serde(default)]
+    pub api: Api,
     /// Name of the environment variable with the key. Without it, no key is sent.
     #[serde(default)]
     pub api_key_env: Option<String>,
@@ -69,6 +73,30 @@ pub struct EndpointSettings {
     /// between tool calls, and others refuse it.
     #[serde(default)]
     pub return_reasoning: bool,
+}
+
+/// The protocol of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// OpenAI's chat completions. Nearly every server has them.
+    #[default]
+    Chat,
+    /// OpenAI's Responses API.
+    Responses,
+    /// Anthropic's Messages API.
+    Messages,
+}
+
+impl Api {
+    /// The name in `termsmith.toml`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+        }
+    }
 }
 
 /// How a server is made to reply in JSON.

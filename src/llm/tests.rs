@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::request::{body, bound, write_message};
-use super::response::Response;
+use super::response::read_reply;
 use super::{
-    CallSite, ChatMessage, ChatRequest, EndpointSettings, ModelRole, ResponseFormat, RoleSettings, Settings,
-    Tool, ToolCall,
+    Api, CallSite, ChatMessage, ChatRequest, EndpointSettings, Image, ModelRole, ResponseFormat,
+    RoleSettings, Settings, Tool, ToolCall,
 };
 
 const SETTINGS: &str = r#"
@@ -58,8 +58,8 @@ proptest! {
         let (_, endpoint) = settings();
         let endpoint = EndpointSettings { return_reasoning: true, ..endpoint };
         let wire = json!({ "choices": [{ "message": write_message(&message, &endpoint) }] });
-        let response: Response = serde_json::from_str(&wire.to_string()).unwrap();
-        prop_assert_eq!(&response.into_reply().unwrap().message, &message);
+        let reply = read_reply(&wire.to_string()).unwrap().unwrap();
+        prop_assert_eq!(&reply.message, &message);
         let stored = serde_json::to_string(&message).unwrap();
         prop_assert_eq!(serde_json::from_str::<ChatMessage>(&stored).unwrap(), message);
     }
@@ -87,7 +87,7 @@ proptest! {
     /// Hostile bodies are read or refused, and nothing panics.
     #[test]
     fn any_body_is_read_or_refused(body in ".{0,200}") {
-        let _ = serde_json::from_str::<Response>(&body);
+        let _ = read_reply(&body);
     }
 }
 
@@ -147,6 +147,53 @@ fn a_request_on_the_wire() {
     };
     let body = body(&site(0), &request, &role, &endpoint);
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap());
+}
+
+/// The other protocols send the same conversation in their own form.
+#[test]
+fn bodies_of_other_protocols() {
+    let (role, endpoint) = settings();
+    let call = ToolCall { id: "c1".into(), name: "sh".into(), arguments: "{\"run\":\"ls\"}".into() };
+    let image = Image { at: 3, url: "data:image/png;base64,aGk=".into() };
+    let request = ChatRequest {
+        messages: vec![
+            ChatMessage::system("Be brief."),
+            ChatMessage { images: vec![image], ..ChatMessage::user("See this.") },
+            ChatMessage {
+                reasoning: Some("hm".into()),
+                signature: Some("SIG".into()),
+                tool_calls: vec![call],
+                ..ChatMessage::assistant("")
+            },
+            ChatMessage { tool_failed: true, ..ChatMessage::tool("c1", "no") },
+        ],
+        tools: vec![Tool {
+            name: "sh".into(),
+            description: "Runs.".into(),
+            parameters: json!({"type": "object"}),
+        }],
+        no_tool_calls: true,
+        max_tokens: Some(20),
+        ..ChatRequest::default()
+    };
+    let bodies = [Api::Responses, Api::Messages].map(|api| {
+        let endpoint = EndpointSettings { api, ..endpoint.clone() };
+        body(&site(0), &request, &role, &endpoint)
+    });
+    insta::assert_snapshot!(serde_json::to_string_pretty(&bodies).unwrap());
+}
+
+#[test]
+fn images_do_not_count_by_their_bytes() {
+    let (role, endpoint) = settings();
+    let of = |images: Vec<Image>| {
+        let request = ChatRequest::of(vec![ChatMessage { images, ..ChatMessage::user("hi") }]);
+        let body = body(&site(0), &request, &role, &endpoint);
+        bound(&body, &request, &role).prompt_tokens
+    };
+    let image = |bytes: usize| Image { at: 0, url: format!("data:image/png;base64,{}", "A".repeat(bytes)) };
+    assert_eq!(of(vec![image(10)]), of(vec![image(10_000_000)]));
+    assert!(of(vec![image(10), image(10)]) > of(vec![image(10)]) + 40_000);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A request on the wire.
 //!
-//! `async-openai` knows the URL, headers and encoding. Its transport is replaced by one that sends
-//! once. Its own would retry some failures without asking budget and journal, and it shows neither
-//! headers nor the body of a failure.
+//! `async-openai` knows the URL, headers and encoding of chat completions. Its transport is replaced
+//! by one that sends once. Its own would retry some failures without asking budget and journal, and
+//! it shows neither headers nor the body of a failure.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,18 +14,19 @@ use async_openai::config::OpenAIConfig;
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use serde_json::Value;
 
 use super::request::PROMPT;
 use super::secret::Secret;
+use super::{Api, EndpointSettings};
 
 /// Longest response that is read, in bytes. A long reply with log-probabilities has a tenth of it.
 const MAX_BODY: usize = 64 << 20;
 /// A server that can be reached accepts a connection within a few round trips.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Response header with the id of the request.
-const REQUEST_ID: &str = "x-request-id";
+/// Response headers with the id of the request: OpenAI's and Anthropic's.
+const REQUEST_IDS: [&str; 2] = ["x-request-id", "request-id"];
 
 /// A response with any status.
 #[derive(Clone, Debug)]
@@ -70,50 +71,81 @@ pub(super) enum TransportError {
 pub(super) struct Transport {
     client: reqwest::Client,
     config: OpenAIConfig,
+    api: Api,
+    /// Without a slash at its end.
+    base_url: String,
     key: Option<Secret>,
 }
 
 impl Transport {
-    pub(super) fn new(client: reqwest::Client, base_url: &str, key: Option<Secret>) -> Self {
+    pub(super) fn new(client: reqwest::Client, settings: &EndpointSettings, key: Option<Secret>) -> Self {
+        let base_url = settings.base_url.trim_end_matches('/').to_owned();
         // All four are set: async-openai takes an unset one from the environment's OPENAI_*
         // variables, and would send it to any server.
         let config = OpenAIConfig::default()
-            .with_api_base(base_url.trim_end_matches('/'))
+            .with_api_base(&base_url)
             .with_api_key(key.as_ref().map(Secret::expose).unwrap_or_default())
             .with_org_id("")
             .with_project_id("");
-        Self { client, config, key }
+        Self { client, config, api: settings.api, base_url, key }
     }
 
     /// Sends `body` once, and waits for the last byte of the response, at most for `limit`.
     pub(super) async fn send(&self, body: &Value, limit: Duration) -> Result<Exchange, TransportError> {
+        let sent = async {
+            match self.api {
+                Api::Chat => self.send_chat(body).await,
+                Api::Responses => self.send_to("responses", body).await,
+                Api::Messages => self.send_to("messages", body).await,
+            }
+        };
+        // Boxed: callers nest this deep in futures of their own.
+        tokio::time::timeout(limit, sent.boxed()).await.unwrap_or(Err(TransportError::TimedOut(limit)))
+    }
+
+    async fn send_chat(&self, body: &Value) -> Result<Exchange, TransportError> {
         let seen = Arc::default();
         let once = SendOnce { client: self.client.clone(), key: self.key.clone(), seen: Arc::clone(&seen) };
         let client = Client::build(self.client.clone(), self.config.clone()).with_http_service(once);
-        let sent = async move {
-            match body.get(PROMPT) {
-                Some(_) => client.completions().create_byot::<_, Value>(body).await,
-                None => client.chat().create_byot::<_, Value>(body).await,
-            }
-        };
-        let Ok(result) = tokio::time::timeout(limit, sent).await else {
-            return Err(TransportError::TimedOut(limit));
+        let result = match body.get(PROMPT) {
+            Some(_) => client.completions().create_byot::<_, Value>(body).await,
+            None => client.chat().create_byot::<_, Value>(body).await,
         };
         // The kept response counts. async-openai's reading of it is ignored.
         if let Some(answer) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return answer;
         }
-        let redact = |text: String| redact(self.key.as_ref(), &text);
-        Err(match result {
-            Err(OpenAIError::Reqwest(error)) if error.is_connect() => {
-                TransportError::Connect(redact(causes(error)))
-            }
-            Err(OpenAIError::Reqwest(error)) => TransportError::Disconnected(redact(causes(error))),
-            Err(error) => TransportError::Disconnected(redact(error.to_string())),
-            Ok(_) => TransportError::Disconnected("the response was lost".to_owned()),
-        })
+        let lost = result.map_or_else(|error| error.to_string(), |_| "the response was lost".to_owned());
+        Err(TransportError::Disconnected(redact(self.key.as_ref(), &lost)))
+    }
+
+    async fn send_to(&self, path: &str, body: &Value) -> Result<Exchange, TransportError> {
+        let mut request = self
+            .client
+            .post(format!("{}/{path}", self.base_url))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        if self.api == Api::Messages {
+            request = request.header(ANTHROPIC_VERSION.0, ANTHROPIC_VERSION.1);
+        }
+        if let Some(key) = &self.key {
+            let (name, value) = match self.api {
+                Api::Messages => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
+                Api::Chat | Api::Responses => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+            };
+            let value = HeaderValue::from_str(&value);
+            let mut value = value.map_err(|_| TransportError::Connect("the key is no header".to_owned()))?;
+            // Keeps it out of all debug output.
+            value.set_sensitive(true);
+            request = request.header(name, value);
+        }
+        let request = request.build().map_err(|error| failed(error, self.key.as_ref()))?;
+        exchange(&self.client, request, self.key.clone()).await
     }
 }
+
+/// The version of Anthropic's API that is used. There is no later one.
+const ANTHROPIC_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// An HTTP client for an endpoint at `base_url`.
 pub(super) fn http_client(base_url: &str) -> Result<reqwest::Client, String> {
@@ -199,30 +231,7 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
                 // async-openai sends an empty one.
                 _ => drop(request.headers_mut().remove(AUTHORIZATION)),
             }
-            let mut response = client.execute(request).await?;
-            let status = response.status().as_u16();
-            let headers = response.headers().clone();
-            let mut bytes = Vec::new();
-            while let Some(chunk) = response.chunk().await? {
-                if bytes.len() + chunk.len() > MAX_BODY {
-                    let message = format!("a response of more than {MAX_BODY} bytes");
-                    return Err(OpenAIError::InvalidArgument(message));
-                }
-                bytes.extend_from_slice(&chunk);
-            }
-            let answer = match text(status, bytes) {
-                Ok(mut body) => Ok(Exchange {
-                    status,
-                    repeated_key: replace_key(&mut body, key.as_ref()),
-                    body,
-                    retry_after: header(&headers, &RETRY_AFTER),
-                    date: header(&headers, &DATE),
-                    request_id: header(&headers, &HeaderName::from_static(REQUEST_ID))
-                        .map(|id| redact(key.as_ref(), &id)),
-                    key,
-                }),
-                Err(start) => Err(TransportError::NotText(redact(key.as_ref(), &start))),
-            };
+            let answer = exchange(&client, request, key).await;
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
             // The body was read here, and is all that is needed: async-openai would drop unknown
             // fields.
@@ -230,6 +239,43 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
         }
         .boxed()
     }
+}
+
+/// Sends a request once, and reads its response.
+async fn exchange(
+    client: &reqwest::Client,
+    request: reqwest::Request,
+    key: Option<Secret>,
+) -> Result<Exchange, TransportError> {
+    let failed = |error| failed(error, key.as_ref());
+    let mut response = client.execute(request).await.map_err(failed)?;
+    let status = response.status().as_u16();
+    let headers = response.headers().clone();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if bytes.len() + chunk.len() > MAX_BODY {
+            return Err(TransportError::Disconnected(format!("a response of more than {MAX_BODY} bytes")));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    let mut body =
+        text(status, bytes).map_err(|start| TransportError::NotText(redact(key.as_ref(), &start)))?;
+    let request_id = REQUEST_IDS.iter().find_map(|name| header(&headers, &HeaderName::from_static(name)));
+    Ok(Exchange {
+        status,
+        repeated_key: replace_key(&mut body, key.as_ref()),
+        body,
+        retry_after: header(&headers, &RETRY_AFTER),
+        date: header(&headers, &DATE),
+        request_id: request_id.map(|id| redact(key.as_ref(), &id)),
+        key,
+    })
+}
+
+fn failed(error: reqwest::Error, key: Option<&Secret>) -> TransportError {
+    let is_connect = error.is_connect();
+    let why = redact(key, &causes(error));
+    if is_connect { TransportError::Connect(why) } else { TransportError::Disconnected(why) }
 }
 
 /// The body of a response as text. The error has the readable part of it.

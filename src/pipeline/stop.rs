@@ -24,6 +24,7 @@ impl Stop {
             | CallError::ContentFilter { .. }
             | CallError::Exhausted { .. }
             | CallError::NoRole { .. }
+            | CallError::Unsupported { .. }
             | CallError::NoPrice { .. }
             | CallError::Cassette(_)
             | CallError::Store(_)

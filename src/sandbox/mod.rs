@@ -51,7 +51,7 @@ pub use image::Image;
 pub use loss::{Evidence, Loss};
 pub use process::process_engine;
 pub use pty::{Pty, PtyEvent, PtyInput, PtySize, PtyStatus};
-pub use relay::RelayCall;
+pub use relay::{ClientGone, MAX_REQUEST, Received, RelayCall, RelayReply};
 pub use sandbox::Sandbox;
 pub use spec::{
     CleanScope, HostLoad, HostSize, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed,

@@ -1,45 +1,103 @@
-//! Requests from inside a sandbox to the host. The guest serves a socket for them.
+//! Requests from inside a sandbox to the host, over a socket that the guest serves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::guest::frame::{CHUNK, MAX_INPUT, ToGuest, ToHost};
+use crate::guest::frame::{CHUNK, Id, MAX_CALLS, MAX_HEAD, ToGuest, ToHost};
 
 use super::connection::{Operation, Sender};
 
-/// Requests that may wait for the receiver. The guest opens a few dozen at most.
-const CALL_QUEUE: usize = 32;
-/// Maximum total size of incomplete requests. If every connection could send a request of maximum
-/// length, they would take too much memory.
-const MAX_PENDING: usize = 2 * MAX_INPUT;
-/// Maximum total size of complete requests without a reply. No test and no agent comes near it.
-/// Without this bound, a program could make this process hold half a gigabyte.
-const MAX_UNANSWERED: usize = 4 * MAX_INPUT;
+/// Longest request. Anthropic's API takes no longer one (32 MB), and few agents send one of 1 MB.
+pub const MAX_REQUEST: usize = 32 << 20;
+/// Maximum total size of the requests of one socket that arrive or wait for their reply.
+const MAX_HELD: usize = 2 * MAX_REQUEST;
+/// Bytes of a request that stay if it is refused: they have an HTTP request's head.
+const START: usize = MAX_HEAD;
+/// Parts of a reply that may wait for the writer.
+const PARTS: usize = 2;
 
 /// One request from inside the sandbox.
 #[derive(Debug)]
 pub struct RelayCall {
-    /// Everything that the client wrote.
-    pub request: Vec<u8>,
-    /// The reply to the client, at most 16 MiB. Dropping it closes the connection without a reply.
-    pub reply: oneshot::Sender<Vec<u8>>,
+    pub request: Received,
+    /// Dropping it closes the connection.
+    pub reply: RelayReply,
+}
+
+/// A request, as far as it was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Everything that the client wrote. On a port, it ends with the HTTP message.
+    Whole(Vec<u8>),
+    /// It was longer than [`MAX_REQUEST`].
+    TooLarge { start: Vec<u8> },
+    /// Other requests of the sandbox took all the memory for requests.
+    NoRoom { start: Vec<u8> },
+}
+
+impl Received {
+    /// The whole request. `None` if only its start was kept.
+    pub fn whole(&self) -> Option<&[u8]> {
+        match self {
+            Self::Whole(bytes) => Some(bytes),
+            Self::TooLarge { .. } | Self::NoRoom { .. } => None,
+        }
+    }
+}
+
+/// The client has closed its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client has closed its connection")]
+pub struct ClientGone;
+
+/// The reply to one request.
+#[derive(Debug)]
+pub struct RelayReply {
+    parts: mpsc::Sender<Vec<u8>>,
+    /// Cancelled when the connection is closed.
+    closed: CancellationToken,
+    /// The memory of the request.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl RelayReply {
+    /// Sends a part of the reply. The client gets it at once. It may leave at most 16 MiB unread.
+    pub async fn send(&self, bytes: Vec<u8>) -> Result<(), ClientGone> {
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Err(ClientGone),
+            sent = self.parts.send(bytes) => sent.map_err(|_| ClientGone),
+        }
+    }
+
+    /// Sends the whole reply, or the rest of it.
+    pub async fn all(self, bytes: Vec<u8>) -> Result<(), ClientGone> {
+        self.send(bytes).await
+    }
+
+    /// Completes when the client has closed its connection.
+    pub async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
 }
 
 /// Receives requests of a listening operation. Ends when the receiver is dropped, or when the
 /// sandbox ends.
 pub(super) fn serve(operation: Operation) -> mpsc::Receiver<RelayCall> {
-    serve_within(operation, MAX_UNANSWERED)
+    serve_within(operation, MAX_HELD)
 }
 
-/// [`serve`], with a bound on the size of unanswered requests. A request beyond the bound gets no
-/// reply, since waiting would hold up everything else on the connection.
-fn serve_within(mut operation: Operation, max_unanswered: usize) -> mpsc::Receiver<RelayCall> {
-    let (calls, receiver) = mpsc::channel(CALL_QUEUE);
-    let room = Arc::new(Semaphore::new(max_unanswered));
+/// [`serve`], with this bound on the total size of requests.
+fn serve_within(mut operation: Operation, max_held: usize) -> mpsc::Receiver<RelayCall> {
+    // The guest has no more open connections. Of further requests, the client is gone.
+    let (calls, receiver) = mpsc::channel(MAX_CALLS);
+    let room = Arc::new(Semaphore::new(max_held));
     tokio::spawn(async move {
-        let mut requests: HashMap<u32, Vec<u8>> = HashMap::new();
+        let mut arriving: HashMap<u32, Arriving> = HashMap::new();
+        let mut open: HashMap<u32, DropGuard> = HashMap::new();
         // More answers follow the answer to the listen. From now on only a cancel ends the
         // operation.
         operation.finished = false;
@@ -50,27 +108,27 @@ fn serve_within(mut operation: Operation, max_unanswered: usize) -> mpsc::Receiv
             };
             match message {
                 Ok(ToHost::Call { call, bytes, .. }) => {
-                    let pending: usize = requests.values().map(Vec::len).sum();
-                    if pending + bytes.len() > MAX_PENDING {
-                        return;
-                    }
-                    requests.entry(call).or_default().extend_from_slice(&bytes);
+                    let arriving = arriving.entry(call).or_default();
+                    arriving.add(&bytes, &room);
                 }
                 Ok(ToHost::CallEnd { id, call }) => {
-                    let (reply, answer) = oneshot::channel();
-                    let request = requests.remove(&call).unwrap_or_default();
-                    let size = u32::try_from(request.len()).unwrap_or(u32::MAX);
-                    let taken = room.clone().try_acquire_many_owned(size).ok();
-                    if taken.is_none() {
-                        tracing::debug!(
-                            bytes = request.len(),
-                            "too many requests of a sandbox wait: one gets no reply"
-                        );
-                        drop(reply);
-                    } else if calls.send(RelayCall { request, reply }).await.is_err() {
-                        return;
+                    let arrived = arriving.remove(&call).unwrap_or_default();
+                    let (parts, to_send) = mpsc::channel(PARTS);
+                    let closed = CancellationToken::new();
+                    open.insert(call, closed.clone().drop_guard());
+                    let reply = RelayReply { parts, closed: closed.clone(), _room: arrived.room };
+                    tokio::spawn(send_reply(operation.sender(), (id, call), to_send));
+                    match calls.try_send(RelayCall { request: arrived.request, reply }) {
+                        Ok(()) => {}
+                        Err(mpsc::error::TrySendError::Full(_)) => {
+                            tracing::debug!("too many requests of a sandbox wait: one gets no reply");
+                        }
+                        Err(mpsc::error::TrySendError::Closed(_)) => return,
                     }
-                    tokio::spawn(answer_call(operation.sender(), id, call, answer, taken));
+                }
+                Ok(ToHost::CallClosed { call, .. }) => {
+                    arriving.remove(&call);
+                    open.remove(&call);
                 }
                 Ok(_) | Err(_) => return,
             }
@@ -79,29 +137,58 @@ fn serve_within(mut operation: Operation, max_unanswered: usize) -> mpsc::Receiv
     receiver
 }
 
-/// Sends the reply, and then frees the room that the request took.
-async fn answer_call(
-    sender: Sender,
-    id: u32,
-    call: u32,
-    answer: oneshot::Receiver<Vec<u8>>,
-    taken: Option<OwnedSemaphorePermit>,
-) {
-    let bytes = answer.await.unwrap_or_default();
-    drop(taken);
-    for piece in bytes.chunks(CHUNK) {
-        if sender.send(&ToGuest::Reply { id, call, bytes: piece.to_vec() }).await.is_err() {
-            return;
+/// A request that is arriving.
+struct Arriving {
+    request: Received,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for Arriving {
+    fn default() -> Self {
+        Self { request: Received::Whole(Vec::new()), room: None }
+    }
+}
+
+impl Arriving {
+    /// Adds a piece. Of a request that is refused, nothing is added.
+    fn add(&mut self, bytes: &[u8], room: &Arc<Semaphore>) {
+        let Received::Whole(kept) = &mut self.request else { return };
+        let is_short = kept.len() + bytes.len() <= MAX_REQUEST;
+        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let taken = if is_short { room.clone().try_acquire_many_owned(size).ok() } else { None };
+        kept.extend_from_slice(bytes);
+        match (taken, &mut self.room) {
+            (Some(taken), Some(room)) => room.merge(taken),
+            (Some(taken), none) => *none = Some(taken),
+            (None, _) => {
+                let mut start = std::mem::take(kept);
+                start.truncate(START);
+                start.shrink_to_fit();
+                self.room = None;
+                self.request =
+                    if is_short { Received::NoRoom { start } } else { Received::TooLarge { start } };
+            }
         }
     }
-    // A sandbox that has ended meanwhile needs no reply.
+}
+
+/// Sends a reply, part by part.
+async fn send_reply(sender: Sender, (id, call): (Id, u32), mut parts: mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = parts.recv().await {
+        for piece in bytes.chunks(CHUNK) {
+            if sender.send(&ToGuest::Reply { id, call, bytes: piece.to_vec() }).await.is_err() {
+                return;
+            }
+        }
+    }
+    // A sandbox that has ended in the meantime needs no reply.
     let _ = sender.send(&ToGuest::ReplyEnd { id, call }).await;
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
-    use std::net::Shutdown;
+    use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
     use std::thread::{JoinHandle, spawn};
 
@@ -109,10 +196,10 @@ mod tests {
     use crate::model::{Limits, Profile};
     use crate::sandbox::{Image, LaunchSpec, Network, process_engine};
 
-    /// The bound on unanswered requests in this test.
+    /// The bound on the size of requests.
     const MAX: usize = 1_000;
 
-    /// Sends a request of `bytes` bytes, and returns the reply.
+    /// Sends a request of so many bytes, and returns the reply.
     fn ask(path: &str, bytes: usize) -> JoinHandle<Vec<u8>> {
         let mut stream = UnixStream::connect(path).unwrap();
         spawn(move || {
@@ -124,8 +211,11 @@ mod tests {
         })
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn unanswered_requests_are_bounded_by_their_size() {
+    /// Runs `test` with a sandbox that listens at `path` below its work directory, or at a port.
+    async fn with_relay(
+        place: impl FnOnce(&str) -> String,
+        test: impl AsyncFnOnce(String, mpsc::Receiver<RelayCall>),
+    ) {
         let engine = process_engine();
         let (image, limits) = (Image::named("none"), Limits::default());
         let spec = LaunchSpec {
@@ -138,26 +228,91 @@ mod tests {
             preload: Vec::new(),
         };
         let sandbox = engine.launch(&spec).await.unwrap();
-        let path = format!("{}/relay", sandbox.workdir());
+        let path = place(sandbox.workdir());
         let listen = |id| ToGuest::Listen { id, path: path.clone().into_bytes() };
         let mut operation = sandbox.begin(listen).await.unwrap();
         assert!(matches!(operation.next().await, Ok(ToHost::Done { .. })));
-        let mut calls = serve_within(operation, MAX);
-        let first = ask(&path, 600);
-        let waiting = calls.recv().await.unwrap();
-        // It was received, and has no reply yet.
-        assert_eq!(ask(&path, 401).join().unwrap(), b"", "there is no room for it");
-        let second = ask(&path, 400);
-        let fitting = calls.recv().await.unwrap();
-        assert_eq!((waiting.request.len(), fitting.request.len()), (600, 400));
-        waiting.reply.send(b"one".to_vec()).unwrap();
-        assert_eq!(first.join().unwrap(), b"one");
-        let third = ask(&path, 600);
-        calls.recv().await.unwrap().reply.send(b"three".to_vec()).unwrap();
-        assert_eq!(third.join().unwrap(), b"three", "the answered one made room");
-        drop(fitting);
-        assert_eq!(second.join().unwrap(), b"");
-        drop((calls, sandbox));
+        test(path, serve_within(operation, MAX)).await;
+        drop(sandbox);
         engine.close().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn requests_are_bounded_by_their_size() {
+        with_relay(
+            |workdir| format!("{workdir}/relay"),
+            async |path, mut calls| {
+                let first = ask(&path, 600);
+                let waiting = calls.recv().await.unwrap();
+                // It was received, and has no reply yet.
+                let second = ask(&path, 401);
+                let refused = calls.recv().await.unwrap();
+                assert_eq!(refused.request, Received::NoRoom { start: vec![b'x'; 401] });
+                refused.reply.all(b"no room".to_vec()).await.unwrap();
+                assert_eq!(second.join().unwrap(), b"no room");
+                let third = ask(&path, 400);
+                let fitting = calls.recv().await.unwrap();
+                let lengths = [&waiting, &fitting].map(|call| call.request.whole().map(<[u8]>::len));
+                assert_eq!(lengths, [Some(600), Some(400)]);
+                waiting.reply.all(b"one".to_vec()).await.unwrap();
+                assert_eq!(first.join().unwrap(), b"one");
+                let fourth = ask(&path, 600);
+                calls.recv().await.unwrap().reply.all(b"four".to_vec()).await.unwrap();
+                assert_eq!(fourth.join().unwrap(), b"four", "the answered one made room");
+                drop(fitting);
+                assert_eq!(third.join().unwrap(), b"");
+            },
+        )
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn replies_arrive_in_parts_and_clients_may_leave() {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        with_relay(
+            |_| format!("port:{port}"),
+            async |_, mut calls| {
+                let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+                // The second request is dropped.
+                client.write_all(b"GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n").unwrap();
+                let call = calls.recv().await.unwrap();
+                assert_eq!(call.request.whole(), Some(&b"GET /a HTTP/1.1\r\n\r\n"[..]));
+                let mut seen = [0; 5];
+                for part in ["first", "other"] {
+                    call.reply.send(part.into()).await.unwrap();
+                    client.read_exact(&mut seen).unwrap();
+                    assert_eq!(seen, part.as_bytes());
+                }
+                drop(client);
+                call.reply.closed().await;
+                assert_eq!(call.reply.send(b"late".to_vec()).await, Err(ClientGone));
+                // One that leaves within its request was never there.
+                let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+                client.write_all(b"POST /a HTTP/1.1\r\nContent-Length: 900\r\n\r\n").unwrap();
+                client.write_all(&[b'x'; 500]).unwrap();
+                drop(client);
+                let long = [b'x'; 800];
+                let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+                client.write_all(b"POST /a HTTP/1.1\r\nContent-Length: 800\r\n\r\n").unwrap();
+                client.write_all(&long).unwrap();
+                let call = calls.recv().await.unwrap();
+                assert!(call.request.whole().unwrap().ends_with(&long), "the other one made room");
+            },
+        )
+        .await;
+    }
+
+    #[test]
+    fn long_requests_keep_their_start() {
+        let room = Arc::new(Semaphore::new(MAX_HELD));
+        let mut arriving = Arriving::default();
+        for _ in 0..MAX_REQUEST / CHUNK {
+            arriving.add(&[b'x'; CHUNK], &room);
+        }
+        assert_eq!(room.available_permits(), MAX_HELD - MAX_REQUEST);
+        arriving.add(b"y", &room);
+        arriving.add(b"z", &room);
+        assert_eq!(arriving.request, Received::TooLarge { start: vec![b'x'; START] });
+        assert_eq!(room.available_permits(), MAX_HELD);
     }
 }

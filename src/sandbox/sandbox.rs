@@ -200,8 +200,8 @@ impl Sandbox {
         }
     }
 
-    /// Makes the guest listen on a Unix socket with mode 0600. Each connection's input, 16 MiB at
-    /// most, becomes one [`RelayCall`]. Its reply is written back, and the connection is closed.
+    /// Makes the guest listen on a Unix socket with mode 0600. Each connection's input becomes
+    /// one [`RelayCall`]. Its reply is written back, and the connection is closed.
     /// Dropping the receiver closes the socket.
     pub async fn serve_relay(&self, socket_path: &str) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
         path_fits("the path", socket_path)?;

@@ -87,7 +87,7 @@ pub(super) async fn serve(
 ) -> SandboxError {
     while let Some(call) = calls.recv().await {
         let answered = tokio::select! {
-            answered = answer(&call.request, solver_container, serving, observed) => answered,
+            answered = answer(call.request.whole(), solver_container, serving, observed) => answered,
             never = ending_storms(solver_container) => never,
         };
         let reply = match answered {
@@ -98,7 +98,7 @@ pub(super) async fn serve(
                 Some(Blame::Task | Blame::Infra | Blame::Caller) | None => return error,
             },
         };
-        if call.reply.send(serde_json::to_vec(&reply).unwrap_or_default()).is_err() {
+        if call.reply.all(serde_json::to_vec(&reply).unwrap_or_default()).await.is_err() {
             tracing::debug!("the verifier went away before a call of its relay was answered");
         }
     }
@@ -133,13 +133,14 @@ enum Unanswered {
 }
 
 async fn answer(
-    request: &[u8],
+    request: Option<&[u8]>,
     solver_container: &Sandbox,
     serving: Serving<'_>,
     observed: &mut Observed,
 ) -> Result<Reply, Unanswered> {
     let max_timeout = MAX_TIMEOUT * serving.patience;
     let malformed = |error: &dyn std::fmt::Display| Unanswered::Malformed(error.to_string());
+    let request = request.ok_or_else(|| malformed(&"the request is too long"))?;
     let request: Request = serde_json::from_slice(request).map_err(|error| malformed(&error))?;
     let decode = |text: &str| BASE64.decode(text).map_err(|error| malformed(&error));
     for (path, content) in &request.files {

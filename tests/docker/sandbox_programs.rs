@@ -189,9 +189,10 @@ fn the_relay_carries_calls_to_the_host_and_back() {
             let host = async {
                 let mut requests = Vec::new();
                 while let Some(call) = calls.recv().await {
-                    requests.push(call.request.len());
-                    let reply: Vec<u8> = call.request.iter().rev().copied().collect();
-                    call.reply.send(reply).unwrap();
+                    let request = call.request.whole().unwrap();
+                    requests.push(request.len());
+                    let reply: Vec<u8> = request.iter().rev().copied().collect();
+                    call.reply.all(reply).await.unwrap();
                     if requests.len() == 3 {
                         break;
                     }

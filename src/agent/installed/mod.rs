@@ -3,8 +3,10 @@
 //! The sandbox has no network. Its guest relays each request to the host, where it becomes a model call with journal, budget and
 //! recording. The trajectory is reconstructed from the requests, since the agent's loop is not visible from outside.
 
+mod delivery;
+mod dialect;
+mod http;
 mod proxy;
-mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Installed;
-use super::wire::{self, ResponseForm};
+use super::delivery::{Answer, Delivery, deliver};
+use super::dialect::{self, Asked, Inquiry, Refusal, RefusalKind};
+use super::http::Request;
 use crate::agent::control;
 use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::error::AgentError;
@@ -112,12 +113,12 @@ impl<'a, 't> Proxy<'a, 't> {
                 return Ok(());
             };
             self.waited = Duration::ZERO;
-            let response = self.answer(&call.request).await?;
+            let delivery = self.answer(call).await?;
             if agent_ended.is_cancelled() {
                 self.held_up = self.waited;
                 return Ok(());
             }
-            if call.reply.send(response).is_err() {
+            if delivery == Delivery::ClientGone {
                 tracing::debug!(
                     unit = self.installed.unit,
                     "the agent closed its connection before the response"
@@ -159,36 +160,32 @@ impl<'a, 't> Proxy<'a, 't> {
         }
     }
 
-    async fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>, AgentError> {
-        let Some(request) = wire::request(bytes) else {
-            return Ok(self.refuse(400, "malformed HTTP request"));
+    async fn answer(&mut self, call: RelayCall) -> Result<Delivery, AgentError> {
+        let (settings, _) = self.installed.models.settings(self.installed.role)?;
+        let inquiry = match Request::read(&call.request) {
+            Ok(request) => dialect::inquire(&request, &settings.model),
+            Err(unreadable) => dialect::unreadable(unreadable),
         };
-        match (request.method, request.path.trim_end_matches('/')) {
-            ("GET", path) if path.ends_with("/models") => {
-                let (settings, _) = self.installed.models.settings(self.installed.role)?;
-                let model = json!({ "id": settings.model, "object": "model", "owned_by": "termsmith" });
-                let list = json!({ "object": "list", "data": [model] });
-                Ok(wire::response(200, "application/json", &list.to_string()))
+        let response = match inquiry {
+            Inquiry::Asked(Asked { request, responder }) => {
+                // Boxed: callers nest this deep in futures of their own.
+                return Box::pin(deliver(call.reply, responder, self.chat(request))).await;
             }
-            ("POST", path) if path.ends_with("/chat/completions") => match wire::chat(&request.body) {
-                Ok((request, form)) => self.chat(request, form).await,
-                Err(message) => Ok(self.refuse(400, &message)),
-            },
-            (method, path) => Ok(self.refuse(404, &format!("{method} {path} is not supported"))),
-        }
+            Inquiry::Answered(response) => response,
+            Inquiry::Refused { refusal, response } => {
+                self.refusal = Some(refusal.message);
+                response
+            }
+        };
+        Ok(call.reply.all(response).await.map_or(Delivery::ClientGone, |()| Delivery::Sent))
     }
 
-    fn refuse(&mut self, status: u16, message: &str) -> Vec<u8> {
-        self.refusal = Some(message.to_owned());
-        wire::error(status, message)
-    }
-
-    async fn chat(&mut self, request: ChatRequest, form: ResponseForm) -> Result<Vec<u8>, AgentError> {
+    async fn chat(&mut self, request: ChatRequest) -> Result<Answer, AgentError> {
         let limits = self.episode.limits;
         if let Some(limit) = self.refused.or_else(|| self.consumed.limit_reached(limits)) {
             self.refused.get_or_insert(limit);
-            // OpenAI's clients send a request again after 408, 409, 429 and 5xx, but not after this status.
-            return Ok(wire::error(403, &format!("no further calls: {} reached", limit.as_str())));
+            let message = format!("no further calls: {} reached", limit.as_str());
+            return Ok(Answer::Refused(Refusal::new(RefusalKind::Limit, message)));
         }
         let site = CallSite {
             role: self.installed.role,
@@ -218,21 +215,27 @@ impl<'a, 't> Proxy<'a, 't> {
                 // The agent's own text took this time, and the control's.
                 self.waited = Duration::ZERO;
                 self.consumed.refusals += 1;
-                return Ok(self.refuse(400, &error.to_string()));
+                let kind = match error {
+                    AgentError::Call(CallError::ContextLength { .. }) => RefusalKind::ContextLength,
+                    _ => RefusalKind::Malformed,
+                };
+                self.refusal = Some(error.to_string());
+                return Ok(Answer::Refused(Refusal::new(kind, error.to_string())));
             }
             Err(AgentError::Call(CallError::Budget(exceeded))) if exceeded.by_one_large_call() => {
                 self.waited = Duration::ZERO;
                 let is_dollars = matches!(exceeded, BudgetExceeded::Usd { .. });
                 let end = if is_dollars { End::DollarLimit } else { End::TokenLimit };
                 self.refused.get_or_insert(end);
-                return Ok(wire::error(403, &format!("the call is too large for the budget: {exceeded}")));
+                let message = format!("the call is too large for the budget: {exceeded}");
+                return Ok(Answer::Refused(Refusal::new(RefusalKind::Limit, message)));
             }
             Err(error) => return Err(error),
         };
         self.answered = true;
         self.consumed.add(&reply, limits.dollars.as_ref());
         self.record(request, &reply, took);
-        Ok(wire::completion(&reply, form))
+        Ok(Answer::Reply(Box::new(reply)))
     }
 
     /// Appends to the conversation, or begins another one where the request does not continue from the last reply.

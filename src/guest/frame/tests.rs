@@ -88,6 +88,7 @@ fn to_host() -> impl Strategy<Value = ToHost> {
         ),
         (n(), n(), bytes()).prop_map(|(id, call, bytes)| ToHost::Call { id, call, bytes }),
         (n(), n()).prop_map(|(id, call)| ToHost::CallEnd { id, call }),
+        (n(), n()).prop_map(|(id, call)| ToHost::CallClosed { id, call }),
     ]
 }
 

@@ -48,6 +48,12 @@ fn responses_are_classified() {
         (200, format!(r#"{{"text":"hi",{usage}}}"#), "WrongShape charged 7+3"),
         (200, of(r#"{"message":{"content":42}}"#, ""), "WrongShape unknown"),
         (200, of(r#"{"words":"hi"}"#, ""), "WrongShape unknown"),
+        // From other protocols.
+        (200, r#"{"object":"response","error":null,"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":7,"output_tokens":3}}"#.to_owned(), "reply charged 7+3"),
+        (200, r#"{"object":"response","error":{"code":"server_error","message":"oh"},"output":[]}"#.to_owned(), "Status unknown"),
+        (200, r#"{"object":"response","output":[{"type":"odd"}]}"#.to_owned(), "WrongShape unknown"),
+        (200, r#"{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"cache_read_input_tokens":4,"cache_creation_input_tokens":null,"output_tokens":3}}"#.to_owned(), "reply charged 7+3"),
+        (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"oh"}}"#.to_owned(), "Status unknown"),
         // From `/completions`.
         (200, of(r#"{"text":"hi"}"#, ""), "reply unknown"),
         (200, of(choice, "")[..30].to_owned(), "NotJson unknown"),

@@ -540,9 +540,9 @@ async fn an_agent_that_never_starts_is_no_rollout() {
     check("exec sleep 100", BAD_INPUT, "time limit");
     // Another protocol.
     check(
-        &ask("/v1/messages"),
+        &ask("/v1/completions"),
         BAD_INPUT,
-        "its last request was refused: POST /v1/messages is not supported",
+        "its last request was refused: POST /v1/completions is not supported",
     );
     check(&format!("{}; echo lost my way; exit 127", ask("/v1/chat/completions")), 0, "lost my way");
 }

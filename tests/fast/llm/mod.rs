@@ -1,5 +1,6 @@
 //! The model client against faulty endpoints.
 
+mod apis;
 mod ask;
 mod bench;
 mod budget;

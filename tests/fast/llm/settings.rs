@@ -1,6 +1,6 @@
 //! `termsmith.toml`, good and bad.
 
-use termsmith::llm::{JsonMode, MaxTokensKey, ModelRole, Settings, settings_schema};
+use termsmith::llm::{Api, JsonMode, MaxTokensKey, ModelRole, Settings, settings_schema};
 
 const HEAD: &str = "version = 1\n[endpoints.local]\nbase_url = \"http://127.0.0.1:8000/v1\"\n";
 const ROLE: &str = "[roles.expert]\nendpoint = \"local\"\nmodel = \"m\"\nmax_tokens = 10\n";
@@ -10,15 +10,15 @@ fn good_settings() {
     let full = format!(
         "{HEAD}api_key_env = \"MY_KEY\"\nrequests_per_minute = 60\ntokens_per_minute = 90_000\nconcurrency = 4\n\
          timeout_sec = 30\njson = \"schema\"\nusd_per_1m_input_tokens = 0.5\nusd_per_1m_output_tokens = 2\nmax_context = 32768\n\
-         max_tokens_key = \"max_completion_tokens\"\nreturn_reasoning = true\n\
+         max_tokens_key = \"max_completion_tokens\"\nreturn_reasoning = true\napi = \"responses\"\n\
          {ROLE}temperature = 0.7\ntop_p = 0.9\nseed = 3\n[roles.expert.extra]\ntop_k = 20\nchat_template_kwargs = {{ enable_thinking = true }}\n\
          [roles.judge]\nendpoint = \"local\"\nmodel = \"m2\"\nmax_tokens = 5\n"
     );
     let settings = Settings::parse("termsmith.toml", &full).unwrap();
     let endpoint = &settings.endpoints["local"];
     assert_eq!(
-        (endpoint.json, endpoint.max_tokens_key),
-        (JsonMode::Schema, MaxTokensKey::MaxCompletionTokens)
+        (endpoint.json, endpoint.max_tokens_key, endpoint.api),
+        (JsonMode::Schema, MaxTokensKey::MaxCompletionTokens, Api::Responses)
     );
     assert_eq!(settings.roles[&ModelRole::Expert].extra["chat_template_kwargs"]["enable_thinking"], true);
     assert_eq!(settings.roles[&ModelRole::Judge].extra.len(), 0);
@@ -29,6 +29,7 @@ fn good_settings() {
     let least = Settings::parse("termsmith.toml", &format!("{HEAD}{ROLE}")).unwrap();
     let endpoint = &least.endpoints["local"];
     assert_eq!((endpoint.concurrency, endpoint.timeout_sec, endpoint.json), (8, 600.0, JsonMode::None));
+    assert_eq!(endpoint.api, Api::Chat);
     Settings::parse("termsmith.toml", "version = 1").unwrap();
 }
 
