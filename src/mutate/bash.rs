@@ -45,8 +45,8 @@ const SOLUTION: &str = "/solution/";
 /// Redirection targets that discard output.
 const NOWHERE: [&str; 1] = ["/dev/null"];
 
-/// Maximum number of paths of a script that replace other paths. Each path is compared with all of
-/// them.
+/// Number of the script's first paths that mutants put in place of its other paths. Each path is
+/// compared with all of these, so the number is limited.
 const MOST_PATHS: usize = 500;
 
 const FUNCTION: &str = "function_definition";

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::language::Language;
 use crate::syntax::{children, named_children, text_of};
 
-/// An embedded text, by its language.
+/// The language of a program that is embedded in a shell script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Program(pub(super) Language);
 

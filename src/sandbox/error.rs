@@ -63,7 +63,7 @@ pub enum EngineError {
         #[source]
         source: io::Error,
     },
-    /// Large archives wait in temporary files of the host.
+    /// A temporary file of the host, which holds a large archive, failed.
     #[error("a temporary file in `{}` cannot be written or read: {source}", std::env::temp_dir().display())]
     Spool {
         #[source]

@@ -48,7 +48,7 @@ pub enum SubmissionError {
     TooLarge { root: String, limit: u64 },
     #[error("`{root}` holds more than {limit} entries")]
     TooMany { root: String, limit: u32 },
-    #[error("`{root}` has paths of more than {limit} parts")]
+    #[error("`{root}` has paths of more than {limit} components")]
     TooDeep { root: String, limit: u32 },
     #[error("`{root}` has paths of more than {limit} bytes")]
     TooLong { root: String, limit: usize },
