@@ -99,7 +99,7 @@ impl BashTool {
             }
             Err(fault) => self.malformed(fault)?,
         };
-        step.shown.push(Shown { tool_call: Some(call.id.clone()), content: text });
+        step.shown.push(Shown::result(call.id.clone(), text));
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl BashTool {
                 () => None,
             };
             if let Some(fault) = surplus {
-                step.shown.push(Shown { tool_call: Some(call.id.clone()), content: self.malformed(fault)? });
+                step.shown.push(Shown::result(call.id.clone(), self.malformed(fault)?));
                 continue;
             }
             if number > 0 && episode.drain.is_cancelled() {

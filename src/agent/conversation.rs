@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::scaffold::{ActSeen, Dollars, Opening};
 use crate::llm::{ChatMessage, ChatRole, ToolCall};
-use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn, TurnKind};
+use crate::model::{
+    Handoff, HandoffShown, Message, Role, Shown, ThreadKind, ThreadParent, ThreadShown, Turn, TurnKind,
+};
 
 /// The conversation of an episode so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +21,8 @@ pub struct Conversation {
     pub handoffs: Vec<HandedOff>,
     /// The screen at the start of a handoff that is not complete.
     pub screen: Option<String>,
+    /// The other conversations of an installed agent, in the order of their first requests.
+    pub threads: Vec<SideThread>,
     /// Number of first turns that are not executed again: the sandbox began from a snapshot after
     /// them.
     pub done: usize,
@@ -42,6 +46,35 @@ pub struct TurnSeen {
     /// Measurements of each act.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acts: Vec<ActSeen>,
+}
+
+/// A conversation of an installed agent beside its main one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SideThread {
+    pub kind: ThreadKind,
+    pub parent: Option<ThreadParent>,
+    pub conversation: Conversation,
+}
+
+/// Observations of a thread beside the main one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadSeen {
+    /// One for each turn.
+    pub turns: Vec<TurnSeen>,
+    /// One for each handoff.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handoffs: Vec<HandoffSeen>,
+}
+
+impl ThreadSeen {
+    /// The messages that the agent read.
+    pub fn shown(&self) -> ThreadShown {
+        ThreadShown {
+            shown: self.turns.iter().map(|turn| turn.shown.clone()).collect(),
+            handoffs: self.handoffs.iter().map(|handoff| handoff.shown.clone()).collect(),
+        }
+    }
 }
 
 /// A handoff with its observations.
@@ -140,6 +173,15 @@ impl Conversation {
         messages
     }
 
+    /// The turns of all threads, each with the number of its thread and its index there.
+    pub fn all_turns(&self) -> impl Iterator<Item = (usize, usize, &Turn)> {
+        let others = self.threads.iter().map(|side| side.conversation.turns.as_slice());
+        let threads = std::iter::once(self.turns.as_slice()).chain(others).enumerate();
+        threads.flat_map(|(thread, turns)| {
+            turns.iter().enumerate().map(move |(index, turn)| (thread, index, turn))
+        })
+    }
+
     /// Number of turns before the last handoff. Requests no longer hold them.
     pub fn segment_start(&self) -> usize {
         self.handoffs.last().map_or(0, |last| last.handoff.turns).min(self.turns.len())
@@ -224,8 +266,19 @@ fn as_sent(message: &Message) -> ChatMessage {
         Role::System => ChatRole::System,
         Role::User => ChatRole::User,
         Role::Assistant => ChatRole::Assistant,
+        Role::Tool => ChatRole::Tool,
     };
-    ChatMessage::text(role, message.content.clone())
+    let tool_calls = message.tool_calls.iter().map(|call| ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+    });
+    ChatMessage {
+        reasoning: message.reasoning.clone(),
+        tool_calls: tool_calls.collect(),
+        tool_call_id: message.tool_call.clone(),
+        ..ChatMessage::text(role, message.content.clone())
+    }
 }
 
 #[cfg(test)]
@@ -256,7 +309,7 @@ mod tests {
                 ..TurnSeen::default()
             };
             let handed = |(turns, seconds): &(usize, f64)| HandedOff {
-                handoff: Handoff { turns: *turns, unread: 0, step: None, asides: Vec::new() },
+                handoff: Handoff { turns: *turns, ..Handoff::default() },
                 seen: HandoffSeen { served_ms: seconds * 1e3, ..HandoffSeen::default() },
             };
             let conversation = Conversation {

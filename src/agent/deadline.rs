@@ -21,12 +21,35 @@ pub struct Deadline {
     state: Mutex<State>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct State {
     /// Reading of the clock at which the time is up.
     end: Duration,
-    /// Set during a pause: the reading of the clock at its start.
-    held: Option<Duration>,
+    /// Set during a pause.
+    held: Option<Held>,
+}
+
+/// A pause. An agent with several conversations can wait for several replies at once: the pause ends
+/// with the last of them.
+#[derive(Debug)]
+struct Held {
+    /// Reading of the clock at its start.
+    since: Duration,
+    /// Number of calls that are under way.
+    calls: u32,
+    /// The readings of the clock between which a call was not being answered. Calls wait before they
+    /// are answered.
+    waits: Vec<(Duration, Duration)>,
+    /// The longest time by which a reply took longer than the wait for it.
+    excess: Duration,
+}
+
+/// A call during which the time of an episode stands still.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Pause {
+    /// Reading of the clock at its start.
+    since: Duration,
 }
 
 impl Deadline {
@@ -38,8 +61,9 @@ impl Deadline {
 
     /// The time that is left.
     pub fn left(&self) -> Duration {
-        let State { end, held } = *self.state();
-        end.saturating_sub(held.unwrap_or_else(|| self.clock.elapsed()))
+        let state = self.state();
+        let now = state.held.as_ref().map_or_else(|| self.clock.elapsed(), |held| held.since);
+        state.end.saturating_sub(now)
     }
 
     /// Starts anew: from now on, `time` is left.
@@ -48,17 +72,31 @@ impl Deadline {
     }
 
     /// Stops the time until [`Self::resume`].
-    pub(super) fn pause(&self) {
-        self.state().held.get_or_insert_with(|| self.clock.elapsed());
+    pub(super) fn pause(&self) -> Pause {
+        let now = self.clock.elapsed();
+        let begun = Held { since: now, calls: 0, waits: Vec::new(), excess: Duration::ZERO };
+        self.state().held.get_or_insert(begun).calls += 1;
+        Pause { since: now }
     }
 
-    /// Lets the time pass again. The pause counts as `counted`. That may be longer than the pause:
-    /// a reply from the journal took its time in an earlier process.
-    pub(super) fn resume(&self, counted: Duration) {
+    /// Lets the time pass again, unless other calls are under way. The call counts as `counted`. That
+    /// may be longer than the call: a reply from the journal took its time in an earlier process.
+    /// Times at which two calls are answered count once.
+    #[expect(clippy::needless_pass_by_value, reason = "a pause ends once")]
+    pub(super) fn resume(&self, pause: Pause, counted: Duration) {
+        let now = self.clock.elapsed();
         let mut state = self.state();
-        let Some(since) = state.held.take() else { return };
-        let waited = self.clock.elapsed().saturating_sub(since);
-        state.end = state.end.saturating_add(waited).saturating_sub(counted);
+        let Some(held) = &mut state.held else { return };
+        let took = now.saturating_sub(pause.since);
+        let answered_at = now.saturating_sub(counted).max(pause.since);
+        held.waits.push((pause.since, answered_at));
+        held.excess = held.excess.max(counted.saturating_sub(took));
+        held.calls = held.calls.saturating_sub(1);
+        if held.calls == 0 {
+            let (waited, excess) = (covered(std::mem::take(&mut held.waits)), held.excess);
+            state.held = None;
+            state.end = state.end.saturating_add(waited).saturating_sub(excess);
+        }
     }
 
     /// Moves the deadline by `time`, e.g. because a busy host ran nothing of the agent's. Does
@@ -85,6 +123,17 @@ impl Deadline {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The time that spans cover together.
+fn covered(mut spans: Vec<(Duration, Duration)>) -> Duration {
+    spans.sort_unstable();
+    let (mut sum, mut until) = (Duration::ZERO, Duration::ZERO);
+    for (start, end) in spans {
+        sum += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -128,25 +177,25 @@ mod tests {
         check(|_, clock| clock.pass(40), 0);
         check(
             |deadline, clock| {
-                deadline.pause();
+                let call = deadline.pause();
                 clock.pass(40);
-                deadline.resume(Duration::ZERO);
+                deadline.resume(call, Duration::ZERO);
                 clock.pass(1);
             },
             9,
         );
         check(
             |deadline, clock| {
-                deadline.pause();
+                let call = deadline.pause();
                 clock.pass(3);
-                deadline.resume(seconds(4));
+                deadline.resume(call, seconds(4));
             },
             6,
         );
         check(
             |deadline, _| {
-                deadline.pause();
-                deadline.resume(seconds(1 << 40));
+                let call = deadline.pause();
+                deadline.resume(call, seconds(1 << 40));
             },
             0,
         );
@@ -159,15 +208,38 @@ mod tests {
         );
         check(
             |deadline, clock| {
-                deadline.pause();
+                let call = deadline.pause();
                 clock.pass(5);
                 deadline.extend(seconds(4));
-                deadline.resume(Duration::ZERO);
+                deadline.resume(call, Duration::ZERO);
             },
             10,
         );
-        // No pause was open.
-        check(|deadline, _| deadline.resume(seconds(4)), 10);
         check(|deadline, _| deadline.restart(seconds(3)), 3);
+        // Two calls at once. Both are answered during the same 3 s, and one waited before.
+        check(
+            |deadline, clock| {
+                let one = deadline.pause();
+                clock.pass(20);
+                let other = deadline.pause();
+                clock.pass(3);
+                deadline.resume(other, seconds(3));
+                assert_eq!(deadline.left(), seconds(10));
+                deadline.resume(one, seconds(3));
+            },
+            7,
+        );
+        // Both waited at the same time.
+        check(
+            |deadline, clock| {
+                let (one, other) = (deadline.pause(), deadline.pause());
+                clock.pass(20);
+                deadline.resume(other, seconds(1));
+                clock.pass(1);
+                deadline.resume(one, seconds(2));
+                clock.pass(1);
+            },
+            7,
+        );
     }
 }

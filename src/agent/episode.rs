@@ -84,11 +84,11 @@ async fn next_turn<M: Policy, N: TurnLog>(
         Some(end) => return Ok(Some(Ended::by(end))),
     }
     let asked = Instant::now();
-    episode.deadline.pause();
+    let call = episode.deadline.pause();
     let replied = policy.next(conversation).await;
     let took = asked.elapsed();
     let served = replied.as_ref().map_or(Duration::ZERO, |assistant| assistant.served.unwrap_or(took));
-    episode.deadline.resume(served);
+    episode.deadline.resume(call, served);
     let assistant = match replied {
         Err(AgentError::Call(CallError::ContextLength { .. })) => {
             return Ok(hand_off(session, conversation, episode, hooks).await?.map(Ended::by));
@@ -176,10 +176,10 @@ async fn hand_off<N: TurnLog>(
         (None, None) => last_shown(conversation),
     };
     let asked = Instant::now();
-    episode.deadline.pause();
+    let call = episode.deadline.pause();
     let summed_up = summariser.hand_off(conversation, &screen, episode.limits.context).await;
     let served = summed_up.as_ref().map_or(Duration::ZERO, |(_, served)| *served);
-    episode.deadline.resume(served);
+    episode.deadline.resume(call, served);
     let (mut handed, served) = summed_up?;
     handed.seen.at_ms = now_ms();
     (handed.seen.think_ms, handed.seen.served_ms) = (milliseconds(asked.elapsed()), milliseconds(served));
@@ -222,9 +222,9 @@ async fn execute<N: TurnLog>(
         && let Some(question) = Mentor::question(assistant)
     {
         // The mentor is neither the agent nor its model.
-        episode.deadline.pause();
+        let call = episode.deadline.pause();
         let answered = mentor.answer(question, conversation).await;
-        episode.deadline.resume(Duration::ZERO);
+        episode.deadline.resume(call, Duration::ZERO);
         let (answer, guide) = answered.map_err(TurnError::Agent)?;
         let shown = vec![Shown::text(answer)];
         return Ok(Step { kind: TurnKind::Asked, shown, guide, ..Step::default() });

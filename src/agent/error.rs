@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::installed::ForeignMessage;
 use super::scripted::ScriptError;
 use crate::llm::CallError;
 use crate::model::End;
@@ -26,6 +27,9 @@ pub enum AgentError {
         "the agent ended ({how}) before the model answered it\n{output}\nhint: --agent-command must start a program of the task's image, which sends chat completions to $OPENAI_BASE_URL"
     )]
     NeverAsked { how: String, output: String },
+    /// An agent with a loop of its own changes its history, so its conversations cannot be recorded.
+    #[error(transparent)]
+    Foreign(#[from] ForeignMessage),
     #[error(transparent)]
     Prompts(#[from] PromptsError),
     #[error(transparent)]

@@ -13,7 +13,9 @@ use super::deadline::Deadline;
 use super::summary_texts::{PlainSummary, SummaryTexts};
 use super::terminal::Wake;
 use crate::assets::Assets;
-use crate::model::{Act, Assume, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
+use crate::model::{
+    Act, Assume, Key, Message, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind, opening_messages,
+};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, Sandbox, SandboxError};
 
@@ -205,7 +207,18 @@ pub struct Opening {
     /// Empty: there is no system message.
     pub system: String,
     pub prompt: String,
+    /// All messages, where they are not `system` and `prompt` alone. Only installed agents have
+    /// such openings.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub messages: Vec<Message>,
     pub tools: Vec<ToolDefinition>,
+}
+
+impl Opening {
+    /// All messages.
+    pub fn all(&self) -> Vec<Message> {
+        opening_messages(&self.system, &self.prompt, &self.messages)
+    }
 }
 
 /// One assistant message, from a model or a script.

@@ -95,6 +95,7 @@ pub(super) async fn opening(
         system: prompts.render("system.md.j2", limits_context(episode.limits))?,
         prompt: prompts.render("task.md.j2", context! { instruction, workdir })?,
         tools,
+        ..Opening::default()
     })
 }
 

@@ -91,7 +91,7 @@ impl Asked {
     ) -> (HandedOff, Duration) {
         let Self { asides, prompts, served } = self;
         let handed = HandedOff {
-            handoff: Handoff { turns: conversation.turns.len(), unread, step: None, asides },
+            handoff: Handoff { turns: conversation.turns.len(), unread, asides, ..Handoff::default() },
             seen: HandoffSeen { shown: HandoffShown { prompts, context }, ..HandoffSeen::default() },
         };
         (handed, served)
@@ -210,7 +210,7 @@ impl Summariser<'_> {
                 vec![
                     user(conversation.opening.prompt.clone()),
                     user(questions),
-                    Message { role: Role::Assistant, content: asks },
+                    Message::text(Role::Assistant, asks),
                     user(texts.handoff(&answers)),
                 ]
             }
@@ -405,5 +405,5 @@ fn say(messages: &mut Vec<ChatMessage>, text: &str) {
 }
 
 fn user(content: String) -> Message {
-    Message { role: Role::User, content }
+    Message::text(Role::User, content)
 }

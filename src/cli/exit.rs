@@ -21,13 +21,15 @@ pub enum Status {
     /// Work was left open, because infrastructure failed or a budget was reached. The same command
     /// completes it (EX_TEMPFAIL).
     TryAgain,
+    /// An agent program cannot be used (EX_CONFIG).
+    Unusable,
     /// Interrupted by Ctrl-C.
     Interrupted,
 }
 
 impl Status {
     /// Name, number and meaning of every status.
-    pub const TABLE: [(Self, u8, &'static str); 8] = [
+    pub const TABLE: [(Self, u8, &'static str); 9] = [
         (Self::Ok, 0, "everything was done"),
         (Self::Failed, 1, "a check failed: a task was rejected, a verdict is no pass, something is missing"),
         (Self::Usage, 2, "the command line is wrong"),
@@ -39,6 +41,7 @@ impl Status {
             75,
             "work was left open: infrastructure failed or a budget was reached; the same command completes it",
         ),
+        (Self::Unusable, 78, "an agent program does not start, or its conversations cannot be recorded"),
         (Self::Interrupted, 130, "interrupted; the same command continues"),
     ];
 

@@ -131,10 +131,8 @@ impl From<AgentError> for Failure {
             AgentError::Sandbox(_) | AgentError::GaveUp { .. } | AgentError::NotStarted(_) => {
                 Status::TryAgain
             }
-            AgentError::Prompts(_)
-            | AgentError::Script(_)
-            | AgentError::NeverAsked { .. }
-            | AgentError::Refused { .. } => Status::BadInput,
+            AgentError::Prompts(_) | AgentError::Script(_) | AgentError::Refused { .. } => Status::BadInput,
+            AgentError::NeverAsked { .. } | AgentError::Foreign(_) => Status::Unusable,
             AgentError::Drained => Status::Interrupted,
             AgentError::Store(_) => Status::Io,
             AgentError::Call(error) => call_status(error),
@@ -182,6 +180,9 @@ pub(super) fn fault_status(fault: &Fault) -> Status {
         Fault::Trial(_) => Status::Failed,
         // Blind solvers, and those that measure difficulty, act in rollouts.
         Fault::Rollout(RolloutError::Agent(AgentError::Call(error))) => call_status(error),
+        Fault::Rollout(RolloutError::Agent(AgentError::NeverAsked { .. } | AgentError::Foreign(_))) => {
+            Status::Unusable
+        }
         Fault::Store(_) | Fault::Trajectory(_) => Status::Io,
         Fault::Authoring(error) => authoring_status(error),
         Fault::Author(_) | Fault::Rollout(_) | Fault::Directory(_) => Status::BadInput,

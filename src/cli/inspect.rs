@@ -277,6 +277,24 @@ fn transcript(rollout: &Rollout) -> String {
     let record = &rollout.record;
     let mut text =
         format!("# {} · attempt {} · {:?}\n\n{}\n", record.task, record.attempt, record.end, record.prompt);
+    add_turns(rollout, &mut text);
+    for view in rollout.views().skip(1) {
+        let (number, kind) = (view.number, view.kind.as_str());
+        let _ = write!(text, "\n── thread {number} ({kind}) ──\n\n{}\n", view.rollout.record.prompt);
+        add_turns(&view.rollout, &mut text);
+    }
+    let verdict = &record.verdict;
+    let _ = writeln!(text, "\n── verdict: {:?} {} ──", verdict.outcome, one_line(&verdict.cause));
+    for check in &verdict.checks {
+        let _ =
+            writeln!(text, "{} {}", if check.passed { "pass" } else { "FAIL" }, one_line(check.id.as_str()));
+    }
+    text
+}
+
+/// Adds the turns of one thread.
+fn add_turns(rollout: &Rollout, text: &mut String) {
+    let record = &rollout.record;
     for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
         for (handoff, shown) in record.handoffs.iter().zip(&rollout.handoffs) {
             if handoff.turns == number {
@@ -303,11 +321,4 @@ fn transcript(rollout: &Rollout) -> String {
             let _ = writeln!(text, "\n{}", shown.content);
         }
     }
-    let verdict = &record.verdict;
-    let _ = writeln!(text, "\n── verdict: {:?} {} ──", verdict.outcome, one_line(&verdict.cause));
-    for check in &verdict.checks {
-        let _ =
-            writeln!(text, "{} {}", if check.passed { "pass" } else { "FAIL" }, one_line(check.id.as_str()));
-    }
-    text
 }

@@ -148,6 +148,7 @@ fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings,
             | ModelRole::Solver
             | ModelRole::Weak => REPLY_TOKENS,
         }),
+        max_tokens_limit: None,
         seed: None,
         usd_per_1m_input_tokens: None,
         usd_per_1m_output_tokens: None,

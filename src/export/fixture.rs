@@ -72,8 +72,10 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
             scaffold: "bash-block".to_owned(),
             system: "You work in a terminal.".to_owned(),
             prompt: format!("Roll up /app/access.log, task {index}."),
+            opening: Vec::new(),
             tools: Vec::new(),
             turns,
+            threads: Vec::new(),
             end: End::Submitted,
             verdict: Verdict::from_checks(checks),
             rounds: Vec::new(),
@@ -85,6 +87,7 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
         metadata: TaskMetadata::from(&blueprint(domain, index)),
         shown: (0..commands).map(seen).chain([Vec::new()]).collect(),
         handoffs: Vec::new(),
+        threads: Vec::new(),
         rewards: Some(Rewards {
             binary: if passed == CHECKS { 1.0 } else { 0.0 },
             pass_ratio: ratio,
@@ -123,8 +126,7 @@ pub(crate) fn calling(mut rollout: Rollout) -> Rollout {
         turn.acts = turn.tool_calls.iter().filter_map(|_| turn.acts.first().cloned()).collect();
         let text = shown.first().map(|shown| shown.content.clone()).unwrap_or_default();
         let results = turn.tool_calls.iter().rev();
-        *shown =
-            results.map(|call| Shown { tool_call: Some(call.id.clone()), content: text.clone() }).collect();
+        *shown = results.map(|call| Shown::result(call.id.clone(), text.clone())).collect();
     }
     rollout
 }

@@ -8,7 +8,7 @@
 use super::json_text::{ObjectText, as_python_writes};
 use super::messages::Branch;
 use crate::llm::{sent_arguments, sent_name};
-use crate::model::{Message, Role, Rollout, Shown, ToolCall, ToolDefinition, Turn};
+use crate::model::{Message, Role, Rollout, Sender, Shown, ToolCall, ToolDefinition, Turn};
 
 /// Whether the model could call functions in this rollout.
 pub(super) fn has_functions(rollout: &Rollout) -> bool {
@@ -63,16 +63,7 @@ impl FunctionConversation {
 
 /// The messages that a model read before its first answer in a segment.
 fn context(rollout: &Rollout, segment: usize) -> Vec<String> {
-    let record = &rollout.record;
-    let mut messages = Vec::new();
-    if !record.system.is_empty() {
-        messages.push(message("system", &record.system));
-    }
-    match segment.checked_sub(1).and_then(|before| rollout.handoffs.get(before)) {
-        None => messages.push(message("user", &record.prompt)),
-        Some(handoff) => messages.extend(handoff.context.iter().map(given)),
-    }
-    messages
+    rollout.opening(segment).iter().map(given).collect()
 }
 
 /// A message of the context.
@@ -81,17 +72,22 @@ fn given(message: &Message) -> String {
         Role::System => self::message("system", &message.content),
         Role::User => self::message("user", &message.content),
         // Every assistant message has a flag, so that readers need not know the context.
-        Role::Assistant => begun("assistant", &message.content).json("train", "false").end(),
+        Role::Assistant => spoken(message, false),
+        Role::Tool => result(message.tool_call.as_deref().unwrap_or_default(), &message.content),
     }
 }
 
 fn assistant(turn: &Turn, train: bool) -> String {
-    let mut text = begun("assistant", &turn.content);
-    if let Some(reasoning) = turn.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
+    spoken(&Message::of(turn), train)
+}
+
+fn spoken(message: &Message, train: bool) -> String {
+    let mut text = begun("assistant", &message.content);
+    if let Some(reasoning) = message.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
         text = text.text("reasoning_content", reasoning);
     }
-    if !turn.tool_calls.is_empty() {
-        let calls: Vec<String> = turn.tool_calls.iter().map(call).collect();
+    if !message.tool_calls.is_empty() {
+        let calls: Vec<String> = message.tool_calls.iter().map(call).collect();
         text = text.json("tool_calls", &format!("[{}]", calls.join(", ")));
     }
     text.json("train", if train { "true" } else { "false" }).end()
@@ -106,10 +102,15 @@ fn call(call: &ToolCall) -> String {
 }
 
 fn observation(shown: &Shown) -> String {
-    match &shown.tool_call {
-        Some(id) => begun("tool", &shown.content).text("tool_call_id", id).end(),
-        None => message("user", &shown.content),
+    match (&shown.tool_call, shown.sender) {
+        (Some(id), _) => result(id, &shown.content),
+        (None, Sender::User) => message("user", &shown.content),
+        (None, Sender::System) => message("system", &shown.content),
     }
+}
+
+fn result(id: &str, content: &str) -> String {
+    begun("tool", content).text("tool_call_id", id).end()
 }
 
 fn message(role: &str, content: &str) -> String {

@@ -102,12 +102,16 @@ fn checked(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
 /// The assistant message of `turn` as one text. Reasoning and function calls are in the tags of
 /// Hermes' and Qwen's chat templates, as in Harbor's `traces export`. Keys have the model's order.
 pub fn assistant_text(turn: &Turn) -> String {
+    spoken_text(&Message::of(turn))
+}
+
+fn spoken_text(said: &Message) -> String {
     let mut text = String::new();
-    if let Some(reasoning) = turn.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
+    if let Some(reasoning) = said.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
         text.push_str(&format!("<think>\n{}\n</think>\n\n", reasoning.trim_matches('\n')));
     }
-    text.push_str(&turn.content);
-    for call in &turn.tool_calls {
+    text.push_str(&said.content);
+    for call in &said.tool_calls {
         let arguments = match serde_json::from_str::<IgnoredAny>(&call.arguments) {
             Ok(_) => as_python_writes(&call.arguments),
             // Arguments that are no JSON stay text.
@@ -126,11 +130,15 @@ pub fn user_text(shown: &[Shown]) -> String {
     let texts: Vec<_> = shown
         .iter()
         .map(|shown| match &shown.tool_call {
-            Some(_) => format!("<tool_response>\n{}\n</tool_response>", shown.content),
+            Some(_) => result_text(&shown.content),
             None => shown.content.clone(),
         })
         .collect();
     texts.join("\n")
+}
+
+fn result_text(result: &str) -> String {
+    format!("<tool_response>\n{result}\n</tool_response>")
 }
 
 /// Whether a message of `rollout` is empty, as replies of models sometimes are. Chat templates
@@ -149,7 +157,7 @@ pub fn check_alternation<'a>(messages: impl IntoIterator<Item = &'a Message>) ->
         }
         let expected = match last {
             Role::System | Role::Assistant => Role::User,
-            Role::User => Role::Assistant,
+            Role::User | Role::Tool => Role::Assistant,
         };
         let opening = at == 0 && message.role == Role::System;
         if message.role != expected && !opening {
@@ -183,27 +191,28 @@ fn build(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
 
 /// The messages that a model read before its first answer in a segment.
 fn prompt(rollout: &Rollout, segment: usize) -> Vec<Message> {
-    let record = &rollout.record;
     let mut prompt = Vec::new();
-    if !record.system.is_empty() {
-        prompt.push(message(Role::System, record.system.clone()));
-    }
-    match segment.checked_sub(1).and_then(|before| rollout.handoffs.get(before)) {
-        None => prompt.push(message(Role::User, record.prompt.clone())),
-        Some(handoff) => handoff.context.iter().for_each(|message| add(&mut prompt, message)),
+    for said in rollout.opening(segment) {
+        let text = match said.role {
+            Role::System if prompt.is_empty() => message(Role::System, said.content),
+            Role::System | Role::User => message(Role::User, said.content),
+            Role::Assistant => message(Role::Assistant, spoken_text(&said)),
+            Role::Tool => message(Role::User, result_text(&said.content)),
+        };
+        add(&mut prompt, text);
     }
     prompt
 }
 
 /// Adds a message. Consecutive messages of one role are joined, because roles must alternate. E.g.
 /// terminus-2's handoff has two user messages in a row.
-fn add(messages: &mut Vec<Message>, message: &Message) {
+fn add(messages: &mut Vec<Message>, message: Message) {
     match messages.last_mut() {
         Some(last) if last.role == message.role => {
             last.content.push_str("\n\n");
             last.content.push_str(&message.content);
         }
-        Some(_) | None => messages.push(message.clone()),
+        Some(_) | None => messages.push(message),
     }
 }
 
@@ -238,7 +247,7 @@ fn count_observations(rollout: &Rollout) -> Result<(), Problem> {
 }
 
 fn message(role: Role, content: String) -> Message {
-    Message { role, content }
+    Message::text(role, content)
 }
 
 #[cfg(test)]
@@ -315,8 +324,7 @@ mod tests {
             &[call("{bad")],
             "<tool_call>\n{\"name\": \"bash\", \"arguments\": \"{bad\"}\n</tool_call>",
         );
-        let result =
-            |call: Option<&str>| Shown { tool_call: call.map(str::to_owned), content: "a b".to_owned() };
+        let result = |call: Option<&str>| Shown { tool_call: call.map(str::to_owned), ..Shown::text("a b") };
         assert_eq!(user_text(&[result(None)]), "a b");
         assert_eq!(
             user_text(&[result(Some("c1")), result(Some("c2"))]),
@@ -346,7 +354,7 @@ mod tests {
     }
 
     fn handoff(turns: usize) -> Handoff {
-        Handoff { turns, unread: 0, step: None, asides: Vec::new() }
+        Handoff { turns, ..Handoff::default() }
     }
 
     fn summary() -> HandoffShown {

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
 
-use crate::model::Rollout;
+use crate::model::{HandoffShown, Message, Rollout, Shown, Turn};
 
 /// The patterns are built in. So the same trajectories give the same report on every machine.
 const PATTERNS: &str = include_str!("../../templates/secrets/patterns.toml");
@@ -149,19 +149,36 @@ impl SecretReport {
 
 /// The texts of a rollout that can appear in rows.
 fn texts(rollout: &mut Rollout) -> impl Iterator<Item = &mut String> {
-    let Rollout { record, shown, handoffs, .. } = rollout;
-    let turns = record.turns.iter_mut().flat_map(|turn| {
+    let Rollout { record, shown, handoffs, threads, .. } = rollout;
+    let others = record.threads.iter_mut().zip(threads);
+    let others = others.flat_map(|(thread, seen)| {
+        let opening = thread.opening.iter_mut().flat_map(of_message);
+        opening.chain(of_thread(&mut thread.turns, &mut seen.shown, &mut seen.handoffs))
+    });
+    [&mut record.system, &mut record.prompt, &mut record.verdict.cause]
+        .into_iter()
+        .chain(record.opening.iter_mut().flat_map(of_message))
+        .chain(of_thread(&mut record.turns, shown, handoffs))
+        .chain(others)
+}
+
+fn of_thread<'a>(
+    turns: &'a mut [Turn],
+    shown: &'a mut [Vec<Shown>],
+    handoffs: &'a mut [HandoffShown],
+) -> impl Iterator<Item = &'a mut String> {
+    let turns = turns.iter_mut().flat_map(|turn| {
         let calls = turn.tool_calls.iter_mut().map(|call| &mut call.arguments);
         std::iter::once(&mut turn.content).chain(turn.reasoning.as_mut()).chain(calls)
     });
     let shown = shown.iter_mut().flatten().map(|shown| &mut shown.content);
-    let context =
-        handoffs.iter_mut().flat_map(|handoff| &mut handoff.context).map(|message| &mut message.content);
-    [&mut record.system, &mut record.prompt, &mut record.verdict.cause]
-        .into_iter()
-        .chain(turns)
-        .chain(shown)
-        .chain(context)
+    let context = handoffs.iter_mut().flat_map(|handoff| &mut handoff.context).flat_map(of_message);
+    turns.chain(shown).chain(context)
+}
+
+fn of_message(message: &mut Message) -> impl Iterator<Item = &mut String> {
+    let calls = message.tool_calls.iter_mut().map(|call| &mut call.arguments);
+    std::iter::once(&mut message.content).chain(message.reasoning.as_mut()).chain(calls)
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ mod tests {
 
         let mut cheated = fixture::rollout("games", 0, 0, 2, 8);
         let message = "looks for tests".to_owned();
-        cheated.record.exploits = vec![Exploit { turn: 0, attack: "D-12".to_owned(), message }];
+        cheated.record.exploits = vec![Exploit { thread: 0, turn: 0, attack: "D-12".to_owned(), message }];
         let row = only(&cheated).rollout;
         assert_eq!((row.failure_kind, row.success, row.mask_sample), (FailureKind::Exploit, false, false));
 

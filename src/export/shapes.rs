@@ -74,7 +74,7 @@ fn calls() -> Rollout {
         name: name.to_owned(),
         arguments: arguments.to_owned(),
     };
-    let answer = |id: &str, text: &str| Shown { tool_call: Some(id.to_owned()), content: text.to_owned() };
+    let answer = |id: &str, text: &str| Shown::result(id, text);
     let ran =
         |command: &str| Act::Command { command: command.to_owned(), outcome: Some(ShellOutcome::Exited(0)) };
     let two = Turn {
@@ -208,12 +208,12 @@ fn aside(kind: AsideKind, content: &str) -> Aside {
 /// A rollout that was summarised twice. The second summary did not read the last turn.
 fn summarised() -> Rollout {
     let mut rollout = by_model(rollout("games", 12, 0, 5, CHECKS));
-    let user = |content: &str| Message { role: Role::User, content: content.to_owned() };
+    let user = |content: &str| Message::text(Role::User, content);
     let handoff = |turns, unread, content| Handoff {
         turns,
         unread,
-        step: None,
         asides: vec![aside(AsideKind::Summary, content)],
+        ..Handoff::default()
     };
     let read = |content: &str| HandoffShown {
         prompts: vec!["Write down what matters.".to_owned()],
@@ -227,16 +227,15 @@ fn summarised() -> Rollout {
 fn summarised_terminus() -> Rollout {
     let mut rollout = terminus();
     rollout.id = "0000000d00000000".to_owned();
-    let message = |role, content: &str| Message { role, content: content.to_owned() };
+    let message = |role, content: &str| Message::text(role, content);
     rollout.record.handoffs = vec![Handoff {
         turns: 2,
-        unread: 0,
-        step: None,
         asides: vec![
             aside(AsideKind::Summary, "I listed the folder."),
             aside(AsideKind::Questions, "1. What is in src?"),
             aside(AsideKind::Answers, "1. Nothing yet."),
         ],
+        ..Handoff::default()
     }];
     rollout.handoffs = vec![HandoffShown {
         prompts: vec!["Sum up.".to_owned(), "Ask.".to_owned(), "Answer: 1. What is in src?".to_owned()],
@@ -255,11 +254,8 @@ fn two_steps() -> Rollout {
     rollout.record.turns[1].kind = TurnKind::Submitted;
     rollout.record.turns[1].acts.clear();
     rollout.shown[1].clear();
-    rollout.record.handoffs =
-        vec![Handoff { turns: 2, unread: 0, step: Some("pick".to_owned()), asides: Vec::new() }];
-    rollout.handoffs = vec![HandoffShown {
-        prompts: Vec::new(),
-        context: vec![Message { role: Role::User, content: "Now pick one.".to_owned() }],
-    }];
+    rollout.record.handoffs = vec![Handoff { turns: 2, step: Some("pick".to_owned()), ..Handoff::default() }];
+    rollout.handoffs =
+        vec![HandoffShown { prompts: Vec::new(), context: vec![Message::text(Role::User, "Now pick one.")] }];
     rollout
 }

@@ -1,5 +1,6 @@
 //! The unit of detectors: a command, or the keys of one turn, with its output and how it ended.
 
+use super::called::called;
 use super::screen;
 use super::shell::{last_program, source_program};
 use super::words::{ANSWERERS, ERRORS, FINDERS, LIMITATIONS, READERS, any_line, says};
@@ -39,7 +40,16 @@ pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<At
         let types = turn.acts.iter().any(|act| matches!(act, Act::Keys { .. }));
         // Several calls can share a result, as the keys of a turn share a screen.
         let answered_apart = shown.iter().any(|shown| shown.tool_call.is_some());
-        if types && !answered_apart {
+        if turn.acts.is_empty() && turn.kind == TurnKind::Acted {
+            attempts.extend(called(&turn.tool_calls, shown).into_iter().map(|called| Attempt {
+                turn: index,
+                command: called.command,
+                ended:
+                    called.status.map_or(Ended::Unseen, |status| Ended::Status(ShellOutcome::Exited(status))),
+                output: called.output,
+                shown: called.shown,
+            }));
+        } else if types && !answered_apart {
             add_typed(index, &keys_of(turn), Some(&first.content), &mut attempts);
         } else {
             add_acts(index, turn, shown, &mut attempts);
@@ -205,8 +215,7 @@ mod tests {
             name: "bash".to_owned(),
             arguments: arguments.to_owned(),
         };
-        let result =
-            |id: &str, content: &str| Shown { tool_call: Some(id.to_owned()), content: content.to_owned() };
+        let result = |id: &str, content: &str| Shown::result(id, content);
         let act = |command: &str, status| Act::Command {
             command: command.to_owned(),
             outcome: Some(ShellOutcome::Exited(status)),
@@ -239,8 +248,7 @@ mod tests {
             arguments: arguments.to_owned(),
         };
         let keys = |keys: &str| Act::Keys { keys: keys.to_owned() };
-        let result =
-            |id: &str, content: &str| Shown { tool_call: Some(id.to_owned()), ..Shown::text(content) };
+        let result = |id: &str, content: &str| Shown::result(id, content);
         let failure = "bash: frobnicate: command not found";
         type Row<'a> = (&'a str, Vec<ToolCall>, Vec<Act>, Vec<Shown>, &'a [(&'a str, &'a str, bool)]);
         let rows: [Row<'_>; 6] = [
@@ -295,6 +303,30 @@ mod tests {
                 .collect();
             assert_eq!(found, expect, "{what}");
         }
+    }
+
+    /// Agents with a loop of their own have no acts. Their results state how a command ended.
+    #[test]
+    fn calls_without_acts_are_attempts() {
+        let check = |result: &str, expect: &[(&str, bool)]| {
+            let call = ToolCall {
+                id: "1".to_owned(),
+                name: "Bash".to_owned(),
+                arguments: r#"{"command": "python3 check.py"}"#.to_owned(),
+            };
+            let turns = [Turn { tool_calls: vec![call], ..Turn::default() }];
+            let shown = [vec![Shown::result("1", result)]];
+            let found = attempts(&turns, &shown);
+            let found: Vec<_> =
+                found.iter().map(|attempt| (attempt.command.as_str(), attempt.visibly_failed())).collect();
+            assert_eq!(found, expect, "{result}");
+        };
+        let command = "python3 check.py";
+        check(r#"{"returncode": 2, "output": "AssertionError"}"#, &[(command, true)]);
+        check("Process exited with code 1\nOutput:\nAssertionError: x", &[(command, true)]);
+        check("AssertionError: x\n[The command completed with exit code 1.]", &[(command, true)]);
+        check("fine\n[The command completed with exit code 0.]", &[(command, false)]);
+        check("fine", &[(command, false)]);
     }
 
     #[test]

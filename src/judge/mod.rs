@@ -7,6 +7,7 @@
 //! it runs only on request.
 
 mod attempt;
+mod called;
 mod feedback;
 mod model;
 mod record;
@@ -40,7 +41,7 @@ pub use rigid::{NEW_WORDS, RIGID_COMMANDS, RIGID_LENGTH, SMALL_EDIT};
 pub use surrender::{ALTERNATIVES, RECENT};
 
 /// Version of the rules. Rows have it. Raise it when a trajectory could get other labels.
-pub const RULES: &str = "rules-6";
+pub const RULES: &str = "rules-7";
 
 /// A property of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

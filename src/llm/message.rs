@@ -131,7 +131,7 @@ pub struct ChatRequest {
     pub response_format: Option<ResponseFormat>,
     /// Stop sequences: the reply ends before any of these texts.
     pub stop: Vec<String>,
-    /// Maximum tokens of the reply, if fewer than the role's `max_tokens`.
+    /// Maximum tokens of the reply, if not the role's `max_tokens`. The role bounds it.
     pub max_tokens: Option<u32>,
     /// Ask for log-probabilities of the reply's tokens.
     pub logprobs: bool,

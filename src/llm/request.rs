@@ -105,7 +105,8 @@ pub(super) fn bound(body: &Value, request: &ChatRequest, role: &RoleSettings) ->
 }
 
 pub(super) fn max_tokens(request: &ChatRequest, role: &RoleSettings) -> u32 {
-    request.max_tokens.map_or(role.max_tokens, |most| most.min(role.max_tokens))
+    let limit = role.max_tokens_limit.unwrap_or(role.max_tokens);
+    request.max_tokens.map_or(role.max_tokens, |asked| asked.min(limit))
 }
 
 /// Two sites must be able to get different replies to the same conversation.

@@ -147,6 +147,10 @@ pub struct RoleSettings {
     pub top_p: Option<f64>,
     /// Maximum tokens of a reply, with its reasoning. The budget reserves them for each call.
     pub max_tokens: u32,
+    /// Maximum tokens of a reply for which an agent with a loop of its own asks, if more than
+    /// `max_tokens`.
+    #[serde(default)]
+    pub max_tokens_limit: Option<u32>,
     /// Makes sampling repeatable, if the server supports it. The seed of each call is derived from
     /// this one.
     #[serde(default)]

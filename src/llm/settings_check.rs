@@ -152,6 +152,10 @@ fn check_role(
     if decl.max_tokens == 0 {
         problems.push(table.problem(at!["max_tokens"], "`max_tokens` is 0"));
     }
+    if decl.max_tokens_limit.is_some_and(|limit| limit < decl.max_tokens) {
+        let message = "`max_tokens_limit` is less than `max_tokens`";
+        problems.push(table.problem(at!["max_tokens_limit"], message));
+    }
     if decl.temperature.is_some_and(|value| !(0.0..=MAX_TEMPERATURE).contains(&value)) {
         problems.push(table.problem(at!["temperature"], "`temperature` is not between 0 and 2"));
     }

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Key, Message, Tokens, TrajectoryRecord};
+use super::{Key, Message, Tokens, ToolDefinition, TrajectoryRecord};
 
 /// A point at which a new conversation begins. Either the old one would not fit the model's context
 /// and was summarised, or the next step of the task began. The turns before and after it are
 /// separate branches, because the model never saw them as one conversation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
     /// Number of turns before the handoff.
@@ -25,6 +25,9 @@ pub struct Handoff {
     /// the context.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub asides: Vec<Aside>,
+    /// Functions that the agent can call from here on, where they differ from those before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tools: Option<Vec<ToolDefinition>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -54,8 +57,9 @@ pub struct Aside {
 pub struct HandoffShown {
     /// The prompt of each aside.
     pub prompts: Vec<String>,
-    /// The messages that replace the earlier conversation, beginning with the task. The system
-    /// message is not repeated.
+    /// The messages that replace the earlier conversation. Where the record has an exact `opening`,
+    /// they are all messages. Elsewhere they begin with the task, and the system message, which is
+    /// not repeated, comes before them ([`Rollout::opening`](super::Rollout::opening)).
     pub context: Vec<Message>,
 }
 
@@ -96,8 +100,9 @@ impl TrajectoryRecord {
 
     /// Token counts of the agent's model calls and its summaries, where the server reported them.
     pub fn usages(&self) -> impl Iterator<Item = Tokens> {
-        let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);
-        self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))
+        let asides = self.all_handoffs().flat_map(|handoff| &handoff.asides);
+        let turns = self.all_turns().filter_map(|(.., turn)| turn.usage);
+        turns.chain(asides.filter_map(|aside| aside.usage))
     }
 
     /// Keys of the planner's and the mentor's model calls.
@@ -107,7 +112,7 @@ impl TrajectoryRecord {
 
     /// Keys of the agent's model calls, including summaries.
     pub fn calls(&self) -> impl Iterator<Item = &Key> {
-        let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);
-        self.turns.iter().filter_map(|turn| turn.call.as_ref()).chain(asides.map(|aside| &aside.call))
+        let asides = self.all_handoffs().flat_map(|handoff| &handoff.asides);
+        self.all_turns().filter_map(|(.., turn)| turn.call.as_ref()).chain(asides.map(|aside| &aside.call))
     }
 }

@@ -22,6 +22,7 @@ mod ranges;
 mod score;
 mod sentences;
 mod task;
+mod thread;
 mod timings;
 mod trajectory;
 mod variant;
@@ -56,11 +57,12 @@ pub use ranges::{MOST_ATTEMPTS, MOST_TOKENS};
 pub use score::{Scores, floored_percent};
 pub use sentences::squeeze;
 pub use task::{Draft, SubmissionSpec, Task, WrongSolution};
+pub use thread::{Thread, ThreadKind, ThreadParent, ThreadShown, ThreadView, joined, opening_messages};
 pub use timings::{RowTiming, ScreeningCost, Timings, TrialCost, TrialSeen};
 pub use trajectory::{
     Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin, Role,
-    Rollout, Round, ScriptedFailure, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall, ToolDefinition,
-    TrajectoryRecord, Turn, TurnKind,
+    Rollout, Round, ScriptedFailure, Sender, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall,
+    ToolDefinition, TrajectoryRecord, Turn, TurnKind,
 };
 pub use variant::{Applies, Variant};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

@@ -18,9 +18,13 @@ impl Rollout {
             let is_odd = |usage: &mut Tokens| usage.prompt > MOST_TOKENS || usage.completion > MOST_TOKENS;
             count += u32::from(usage.take_if(is_odd).is_some());
         };
-        self.record.turns.iter_mut().for_each(|turn| drop_tokens(&mut turn.usage));
-        let asides = self.record.handoffs.iter_mut().flat_map(|handoff| &mut handoff.asides);
-        asides.for_each(|aside| drop_tokens(&mut aside.usage));
+        let record = &mut self.record;
+        let others = record.threads.iter_mut().map(|thread| (&mut thread.turns, &mut thread.handoffs));
+        for (turns, handoffs) in others.chain([(&mut record.turns, &mut record.handoffs)]) {
+            turns.iter_mut().for_each(|turn| drop_tokens(&mut turn.usage));
+            let asides = handoffs.iter_mut().flat_map(|handoff| &mut handoff.asides);
+            asides.for_each(|aside| drop_tokens(&mut aside.usage));
+        }
         let is_odd = |seed: &mut u64| *seed > i64::MAX.cast_unsigned();
         count += u32::from(self.metadata.seed.take_if(is_odd).is_some());
         if self.record.attempt > MOST_ATTEMPTS {

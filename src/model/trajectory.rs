@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Blueprint, Check, Difficulty, EngineeringKind, EnvironmentDigest, FailureMode, Handoff, HandoffShown,
-    Key, MadeMistake, Outcome, Rewards, TaskDigest, TaskName, Verdict,
+    Key, MadeMistake, Outcome, Rewards, TaskDigest, TaskName, Thread, ThreadShown, Verdict,
 };
 
 /// The agent of a rollout.
@@ -158,10 +158,18 @@ pub struct TrajectoryRecord {
     pub system: String,
     /// The first user message, verbatim.
     pub prompt: String,
+    /// The messages before the first turn, where they are not `system` and `prompt` alone, e.g. with
+    /// examples. `system` and `prompt` then have the joined texts of these roles.
+    /// [`Self::opening`] has the messages in each case.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub opening: Vec<Message>,
     /// Functions that the agent could call, as sent to the model.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tools: Vec<ToolDefinition>,
     pub turns: Vec<Turn>,
+    /// The agent's other conversations, in the order of their first requests.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub threads: Vec<Thread>,
     pub end: End,
     pub verdict: Verdict,
     /// The verdicts after which another round began.
@@ -282,7 +290,10 @@ pub struct ForkPoint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exploit {
-    /// Index of the turn, from 0.
+    /// Number of the thread, 0 for the main one.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub thread: usize,
+    /// Index of the turn in its thread, from 0.
     pub turn: usize,
     /// Id of the attack whose pattern matches, e.g. `D-12`.
     pub attack: String,
@@ -321,6 +332,11 @@ pub struct Turn {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// How a scaffold interpreted a message.
@@ -448,6 +464,8 @@ pub struct Rollout {
     pub shown: Vec<Vec<Shown>>,
     /// The messages shown at each handoff, in order.
     pub handoffs: Vec<HandoffShown>,
+    /// The observations of `record.threads`, in the same order.
+    pub threads: Vec<ThreadShown>,
     /// `None` if the verdict has no reward.
     pub rewards: Option<Rewards>,
     /// Rewards of the verdicts in `record.rounds`, in the same order.
@@ -499,13 +517,48 @@ pub struct Shown {
     /// Id of the function call that this is the result of. `None` for other messages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_call: Option<String>,
+    /// Who sent it, if it is no result of a call.
+    #[serde(skip_serializing_if = "Sender::is_user", default)]
+    pub sender: Sender,
     pub content: String,
+}
+
+/// Who sent a message that is no result of a function call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sender {
+    #[default]
+    User,
+    /// E.g. Claude Code, which tells its model about events in system messages.
+    System,
+}
+
+impl Sender {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_user(&self) -> bool {
+        *self == Self::User
+    }
 }
 
 impl Shown {
     /// A user message.
     pub fn text(content: impl Into<String>) -> Self {
-        Self { tool_call: None, content: content.into() }
+        Self { tool_call: None, sender: Sender::User, content: content.into() }
+    }
+
+    /// The result of the function call `id`.
+    pub fn result(id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { tool_call: Some(id.into()), ..Self::text(content) }
+    }
+
+    /// The message with its role.
+    pub fn message(&self) -> Message {
+        let role = match (&self.tool_call, self.sender) {
+            (Some(_), _) => Role::Tool,
+            (None, Sender::User) => Role::User,
+            (None, Sender::System) => Role::System,
+        };
+        Message { tool_call: self.tool_call.clone(), ..Message::text(role, self.content.clone()) }
     }
 }
 
@@ -516,11 +569,39 @@ pub enum Role {
     System,
     User,
     Assistant,
+    /// The result of a function call.
+    Tool,
 }
 
 /// One chat message, byte for byte as the model read or wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Message {
     pub role: Role,
     pub content: String,
+    /// The model's reasoning before the message, if the message has it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reasoning: Option<String>,
+    /// Function calls of an assistant.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tool_calls: Vec<ToolCall>,
+    /// Id of the function call that this is the result of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool_call: Option<String>,
+}
+
+impl Message {
+    /// A message with text only.
+    pub fn text(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), reasoning: None, tool_calls: Vec::new(), tool_call: None }
+    }
+
+    /// The message of a turn.
+    pub fn of(turn: &Turn) -> Self {
+        Self {
+            reasoning: turn.reasoning.clone(),
+            tool_calls: turn.tool_calls.clone(),
+            ..Self::text(Role::Assistant, turn.content.clone())
+        }
+    }
 }

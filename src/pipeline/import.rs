@@ -52,7 +52,7 @@ pub fn import_rollouts(
     let known_tasks = KnownTasks::read(store, assets)?;
     let mut copies = Copies::new();
     for mut imported in rollouts {
-        imported.record.exploits = assets.texts.forensics().examine(&imported.record.turns);
+        imported.record.exploits = assets.texts.forensics().examine(imported.record.all_turns());
         imported.metadata = known_tasks.metadata(&imported.record, imported.metadata)?;
         let place = shown(&imported.path);
         summary.notes.extend(imported.notes.iter().map(|note| format!("`{place}`: {note}")));
@@ -104,6 +104,7 @@ fn store_rollout(store: &Store, imported: Imported, copies: &mut Copies) -> Resu
                 .into_iter()
                 .map(|shown| HandoffSeen { shown, ..HandoffSeen::default() })
                 .collect(),
+            threads: Vec::new(),
             cause: String::new(),
             verifier: VerifierLog::default(),
             engine: "imported".to_owned(),

@@ -405,6 +405,7 @@ mod tests {
                 started_ms: 0,
                 turns: shown.into_iter().map(|shown| TurnSeen { shown, ..TurnSeen::default() }).collect(),
                 handoffs: Vec::new(),
+                threads: Vec::new(),
                 cause: String::new(),
                 verifier: VerifierLog::default(),
                 engine: String::new(),

@@ -14,8 +14,8 @@ use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::texts::Texts;
 use super::turn_log::RoundSeen;
 use crate::agent::{
-    AgentError, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Machine, Mentor,
-    ModelPolicy, PromptsError, Scaffold, StepLimits, Summariser, open, run_episode, run_installed,
+    AgentError, AgentProfile, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Machine,
+    Mentor, ModelPolicy, PromptsError, Scaffold, StepLimits, Summariser, open, run_episode, run_installed,
 };
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
@@ -156,9 +156,9 @@ async fn run_attempt(
     let names: Vec<&str> = prepared.further.iter().map(|step| step.name).collect();
     let plans = parts.iter().filter_map(|part| part.plan.clone()).collect();
     let conversation = conversations::merged(parts, &names);
-    let exploits = texts.forensics().examine(&conversation.turns);
-    let (handoffs, handoffs_seen) =
-        conversation.handoffs.into_iter().map(|handed| (handed.handoff, handed.seen)).unzip();
+    let exploits = texts.forensics().examine(conversation.all_turns());
+    let (handoffs, handoffs_seen) = conversations::halves(conversation.handoffs);
+    let (threads, threads_seen) = conversation.threads.into_iter().map(conversations::recorded).unzip();
     let record = TrajectoryRecord {
         task: prepared.name.clone(),
         task_digest: prepared.task_digest.clone(),
@@ -168,8 +168,10 @@ async fn run_attempt(
         scaffold: agent_config.scaffold.name().to_owned(),
         system: conversation.opening.system,
         prompt: conversation.opening.prompt,
+        opening: conversation.opening.messages,
         tools: conversation.opening.tools,
         turns: conversation.turns,
+        threads,
         end: evaluated.ended.end,
         verdict: evaluated.verdict,
         rounds: ended_rounds,
@@ -182,6 +184,7 @@ async fn run_attempt(
         started_ms,
         turns: conversation.seen,
         handoffs: handoffs_seen,
+        threads: threads_seen,
         cause: evaluated.ended.cause,
         verifier: evaluated.log,
         engine: evaluated.engine.to_owned(),
@@ -304,7 +307,9 @@ impl AttemptContext<'_> {
                     run_episode(protocol, &mut policy, conversation, instruction, &episode, hooks).await
                 }
                 Driver::InSandbox { command } => {
-                    let installed = Installed { command, models, role: agent_config.role, unit, gave_up };
+                    let agent = &AgentProfile::unknown();
+                    let installed =
+                        Installed { agent, command, models, role: agent_config.role, unit, gave_up };
                     run_installed(&installed, instruction, conversation, &episode).await
                 }
             }

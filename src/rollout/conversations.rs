@@ -2,8 +2,8 @@
 
 use super::record::RolloutError;
 use super::turn_log::StoredTurnLog;
-use crate::agent::{Conversation, HandedOff, HandoffSeen, Opening};
-use crate::model::{Handoff, HandoffShown, Key, Message, Role, Round};
+use crate::agent::{Conversation, HandedOff, HandoffSeen, Opening, SideThread, ThreadSeen};
+use crate::model::{Handoff, HandoffShown, Key, Message, Role, Round, Thread};
 use crate::store::Store;
 
 /// A conversation and its turn log.
@@ -54,11 +54,11 @@ pub(super) fn merged(parts: Vec<StepConversation>, names: &[&str]) -> Conversati
         }
         let before = whole.turns.len();
         whole.handoffs.push(HandedOff {
-            handoff: Handoff { turns: before, unread: 0, step: Some((*name).to_owned()), asides: Vec::new() },
+            handoff: Handoff { turns: before, step: Some((*name).to_owned()), ..Handoff::default() },
             seen: HandoffSeen {
                 shown: HandoffShown {
                     prompts: Vec::new(),
-                    context: vec![Message { role: Role::User, content: part.opening.prompt }],
+                    context: vec![Message::text(Role::User, part.opening.prompt)],
                 },
                 ..HandoffSeen::default()
             },
@@ -73,6 +73,20 @@ pub(super) fn merged(parts: Vec<StepConversation>, names: &[&str]) -> Conversati
     whole
 }
 
+/// Handoffs as records and observations have them.
+pub(super) fn halves(handoffs: Vec<HandedOff>) -> (Vec<Handoff>, Vec<HandoffSeen>) {
+    handoffs.into_iter().map(|handed| (handed.handoff, handed.seen)).unzip()
+}
+
+/// A thread as records and observations have it.
+pub(super) fn recorded(side: SideThread) -> (Thread, ThreadSeen) {
+    let SideThread { kind, parent, conversation } = side;
+    let Conversation { opening, turns, seen, handoffs, .. } = conversation;
+    let (handoffs, handoffs_seen) = halves(handoffs);
+    let thread = Thread { kind, parent, opening: opening.all(), tools: opening.tools, turns, handoffs };
+    (thread, ThreadSeen { turns: seen, handoffs: handoffs_seen })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +95,7 @@ mod tests {
 
     fn part(store: &Store, prompt: &str, turns: usize, handoffs: &[usize]) -> StepConversation {
         let handed = |turns: &usize| HandedOff {
-            handoff: Handoff { turns: *turns, unread: 0, step: None, asides: Vec::new() },
+            handoff: Handoff { turns: *turns, ..Handoff::default() },
             seen: HandoffSeen::default(),
         };
         let conversation = Conversation {

@@ -359,6 +359,7 @@ impl Blamed for RolloutError {
             Self::Agent(
                 AgentError::Call(_)
                 | AgentError::NeverAsked { .. }
+                | AgentError::Foreign(_)
                 | AgentError::Refused { .. }
                 | AgentError::Drained
                 | AgentError::Prompts(_)

@@ -34,25 +34,24 @@ impl Forensics {
     }
 
     /// The attacks found in the commands and keystrokes of `turns`, each at most once per command.
-    pub fn examine(&self, turns: &[Turn]) -> Vec<Exploit> {
-        let acts: Vec<(usize, &str)> = turns
-            .iter()
-            .enumerate()
-            .flat_map(|(turn, assistant)| {
+    /// A turn comes with the number of its thread and its index there.
+    pub fn examine<'a>(&self, turns: impl Iterator<Item = (usize, usize, &'a Turn)>) -> Vec<Exploit> {
+        let acts: Vec<((usize, usize), &str)> = turns
+            .flat_map(|(thread, turn, assistant)| {
                 let acts = assistant.acts.iter().map(Act::text);
                 // The actions of an agent with its own loop are visible only in its tool calls.
                 let calls = assistant.tool_calls.iter().map(|call| call.arguments.as_str());
                 let unseen = calls.filter(|_| assistant.acts.is_empty());
-                acts.chain(unseen).map(move |text| (turn, text))
+                acts.chain(unseen).map(move |text| ((thread, turn), text))
             })
             .collect();
         let found = trace_findings(&self.attacks, acts.iter().map(|(_, text)| *text));
         found
             .into_iter()
             .filter_map(|finding| {
-                let (turn, _) = *acts.get(finding.command)?;
+                let ((thread, turn), _) = *acts.get(finding.command)?;
                 let message = format!("{}: `{}`", finding.message, finding.evidence);
-                Some(Exploit { turn, attack: finding.id, message })
+                Some(Exploit { thread, turn, attack: finding.id, message })
             })
             .collect()
     }
@@ -70,8 +69,9 @@ mod tests {
         let check = |command: &str, expect: &[&str]| {
             let act = Act::Keys { keys: command.to_owned() };
             let turns = [Turn::default(), Turn { acts: vec![act], ..Turn::default() }];
-            let found = forensics.examine(&turns);
-            assert!(found.iter().all(|exploit| exploit.turn == 1));
+            let numbered = turns.iter().enumerate().map(|(index, turn)| (2, index, turn));
+            let found = forensics.examine(numbered);
+            assert!(found.iter().all(|exploit| (exploit.thread, exploit.turn) == (2, 1)));
             assert_eq!(
                 found.iter().map(|exploit| exploit.attack.as_str()).collect::<Vec<_>>(),
                 expect,

@@ -43,7 +43,12 @@ pub async fn fork(
     let handoffs = handoffs.map(|(handoff, seen)| HandedOff { handoff, seen });
     let handoffs = handoffs.filter(|handed| handed.handoff.turns < turns).collect();
     let mut conversation = Conversation {
-        opening: Opening { system: record.system, prompt: record.prompt, tools: record.tools },
+        opening: Opening {
+            system: record.system,
+            prompt: record.prompt,
+            messages: record.opening,
+            tools: record.tools,
+        },
         turns: record.turns.into_iter().take(turns).collect(),
         seen: log.turns.into_iter().take(turns).collect(),
         handoffs,

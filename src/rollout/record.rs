@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{AgentError, HandoffSeen, PromptsError, TurnSeen};
+use crate::agent::{AgentError, HandoffSeen, PromptsError, ThreadSeen, TurnSeen};
 use crate::judge::{self, Judgements};
-use crate::model::{Check, Key, Rollout, Shown, TaskMetadata, TrajectoryRecord};
+use crate::model::{Check, Key, Rollout, Shown, TaskMetadata, ThreadKind, TrajectoryRecord};
 use crate::store::{ReadStore, Stage, StoreError};
 use crate::verify::{NoVerdict, TrialError, VerifierLog};
 
@@ -23,6 +23,9 @@ pub struct RolloutLog {
     /// One for each handoff.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handoffs: Vec<HandoffSeen>,
+    /// One for each of the record's `threads`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadSeen>,
     /// Why the sandbox was lost, or the end of the output of an agent with a loop of its own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
@@ -68,19 +71,24 @@ pub fn read_rollout(
 ) -> Result<Option<(Rollout, RolloutLog)>, StoreError> {
     let Some((record, log)) = read_record(store, key)? else { return Ok(None) };
     let shown: Vec<Vec<Shown>> = log.turns.iter().map(|turn| turn.shown.clone()).collect();
-    let (labels, judge) = judge::merged(&judge::labels(&record, &shown), judgements.of(key));
     let mut rollout = Rollout {
         left_out: 0,
         id: rollout_id(key),
         metadata: metadata.clone(),
         rewards: record.rewards(checks),
         round_rewards: record.rounds.iter().map(|round| round.verdict.rewards(checks)).collect(),
-        labels,
-        judge,
+        labels: Vec::new(),
+        judge: String::new(),
         shown,
         handoffs: log.handoffs.iter().map(|handoff| handoff.shown.clone()).collect(),
+        threads: log.threads.iter().map(ThreadSeen::shown).collect(),
         record,
     };
+    // A sub-agent's loop or failed strategy is one of the whole rollout.
+    let work = rollout.views().filter(|view| matches!(view.kind, ThreadKind::Main | ThreadKind::Subagent));
+    let found: Vec<_> =
+        work.flat_map(|view| judge::labels(&view.rollout.record, &view.rollout.shown)).collect();
+    (rollout.labels, rollout.judge) = judge::merged(&found, judgements.of(key));
     rollout.left_out = rollout.leave_out_of_range();
     Ok(Some((rollout, log)))
 }

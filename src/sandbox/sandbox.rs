@@ -82,6 +82,16 @@ impl Sandbox {
     /// shell continues. Services of earlier commands survive, and so does every process in a
     /// session of its own.
     pub async fn shell(&self, command: &str, limit: &ExecLimit) -> Result<ShellResult, SandboxError> {
+        self.shell_until(command, limit, std::future::pending()).await
+    }
+
+    /// Like [`Self::shell`]. The command is also ended, as at its time-out, once `stop` completes.
+    pub async fn shell_until(
+        &self,
+        command: &str,
+        limit: &ExecLimit,
+        stop: impl Future<Output = ()>,
+    ) -> Result<ShellResult, SandboxError> {
         fits("the command", command.len(), MAX_COMMAND)?;
         no_nul("the command", command.as_bytes())?;
         let max_output = limit.max_output.min(MAX_OUTPUT);
@@ -91,7 +101,7 @@ impl Sandbox {
             max_output: max_output as u64,
             command: command.as_bytes().to_vec(),
         };
-        let ended = self.run(request, &[], limit.timeout, max_output).await?;
+        let ended = self.run_until(request, &[], limit.timeout, max_output, stop).await?;
         let ToHost::ShellDone { how, restarted, bytes, micros, .. } = ended.last else {
             return Err(self.nonsense(&ended.last).await);
         };
@@ -307,6 +317,18 @@ impl Sandbox {
         timeout: Duration,
         max_output: usize,
     ) -> Result<Ended, SandboxError> {
+        self.run_until(request, input, timeout, max_output, std::future::pending()).await
+    }
+
+    /// [`Self::run`], cancelled once `stop` completes.
+    async fn run_until(
+        &self,
+        request: impl FnOnce(u32) -> ToGuest,
+        input: &[u8],
+        timeout: Duration,
+        max_output: usize,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Ended, SandboxError> {
         let mut operation = self.begin(request).await?;
         let sender = operation.sender();
         let id = operation.id;
@@ -316,7 +338,9 @@ impl Sandbox {
             for piece in input.chunks(CHUNK) {
                 sender.send(&ToGuest::Data { id, bytes: piece.to_vec() }).await?;
             }
-            sender.send(&ToGuest::End { id }).await
+            sender.send(&ToGuest::End { id }).await?;
+            stop.await;
+            sender.send(&ToGuest::Cancel { id }).await
         };
         let receive = async {
             let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
@@ -345,7 +369,11 @@ impl Sandbox {
                 biased;
                 ended = &mut receive => ended,
                 sent = &mut send => match sent {
-                    Ok(()) => receive.await,
+                    // The guest ends the command in time, or it is silent.
+                    Ok(()) => match self.clock.timeout(ANSWER_SLACK, receive).await {
+                        Some(ended) => ended,
+                        None => Err(self.silent().await),
+                    },
                     Err(closed) => Err(self.lost(closed).await),
                 },
             }

@@ -63,7 +63,7 @@ fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
         awkward.record.turns[2].reasoning = Some(AWKWARD.to_owned());
         awkward.record.turns[2].tool_calls =
             vec![ToolCall { id: "c".to_owned(), name: "bash".to_owned(), arguments: AWKWARD.to_owned() }];
-        awkward.shown[2] = vec![Shown { tool_call: Some("c".to_owned()), content: AWKWARD.to_owned() }];
+        awkward.shown[2] = vec![Shown::result("c", AWKWARD)];
         // Fields that imported tasks do not declare are null in the rows.
         awkward.metadata = TaskMetadata { domain: domain.to_owned(), ..TaskMetadata::default() };
         let failing = rollout(domain, index, 2, 6, CHECKS - 1);
@@ -327,8 +327,12 @@ fn filters_and_counts() {
     });
     groups[0].push(cheat);
     let mut caught = rollout("ai_ml", 0, 6, 2, CHECKS);
-    caught.record.exploits =
-        vec![Exploit { turn: 0, attack: "D-12".to_owned(), message: "looks for tests".to_owned() }];
+    caught.record.exploits = vec![Exploit {
+        thread: 0,
+        turn: 0,
+        attack: "D-12".to_owned(),
+        message: "looks for tests".to_owned(),
+    }];
     groups[0].push(caught);
     groups.push(Vec::new());
     let check = |options: &ExportOptions, sft: u64, excluded: Excluded| {

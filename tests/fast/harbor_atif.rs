@@ -116,6 +116,7 @@ fn back(path: &Path) -> Vec<Rollout> {
             metadata: imported.metadata,
             shown: imported.shown,
             handoffs: imported.handoffs,
+            threads: Vec::new(),
             labels: Vec::new(),
             judge: String::new(),
         });

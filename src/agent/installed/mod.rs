@@ -7,6 +7,7 @@ mod delivery;
 mod dialect;
 mod http;
 mod proxy;
+mod threads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,7 +25,10 @@ use crate::model::{End, ShellOutcome};
 use crate::sandbox::{ExecLimit, RelayCall, SandboxError};
 use crate::syntax::shell_word;
 
-use proxy::Proxy;
+use proxy::{Proxy, Served};
+use threads::{Keys, Rules};
+
+pub use threads::{FewShot, ForeignMessage};
 
 /// The scaffold's registry entry.
 pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
@@ -48,6 +52,9 @@ const LOG_BYTES: usize = 64 << 10;
 const GUEST_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// An agent that ended during a call which was held up for longer than this is not at fault. Journal and connection take less.
 const HELD_UP: Duration = Duration::from_secs(1);
+/// How long an agent may go on after a limit has refused a call. Most clients end at once, others
+/// try again for minutes.
+const GRACE: Duration = Duration::from_secs(5);
 /// How often an agent may give up in one rollout without being at fault. The reply is in the journal
 /// when the rollout is tried again. An agent can also ask for something else each time.
 const MAY_GIVE_UP: u32 = 2;
@@ -72,9 +79,27 @@ impl Scaffold for InstalledAgent {
     }
 }
 
+/// How the requests of an agent are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentProfile {
+    /// The name in messages.
+    pub name: String,
+    /// The header that names the conversation of a request. Requests without it are of the main one.
+    pub thread_header: Option<String>,
+    pub few_shot: FewShot,
+}
+
+impl AgentProfile {
+    /// Of a program of which nothing is known.
+    pub fn unknown() -> Self {
+        Self { name: NAME.to_owned(), thread_header: None, few_shot: FewShot::FirstRequest }
+    }
+}
+
 /// One run of an installed agent.
 #[derive(Debug)]
 pub struct Installed<'a> {
+    pub agent: &'a AgentProfile,
     /// Command line for bash. `$INSTRUCTION_FILE` names the task, `$MODEL` the model; the variables that OpenAI's clients read are set.
     pub command: &'a str,
     pub models: &'a Models,
@@ -84,8 +109,9 @@ pub struct Installed<'a> {
     pub gave_up: &'a AtomicU32,
 }
 
-/// Runs the agent until it exits. Each of its model calls is a turn; calls past a limit are refused, and the limit is then the end of the
-/// episode. `conversation` becomes the agent's last conversation; earlier ones are in the journal only.
+/// Runs the agent until it exits. Each of its model calls is a turn of one of its threads. Calls past
+/// a limit are refused, and the agent is ended [`GRACE`] later; the limit is then the end of the
+/// episode. `conversation` becomes the agent's main conversation, with its other threads.
 pub async fn run_installed(
     installed: &Installed<'_>,
     instruction: &str,
@@ -115,18 +141,30 @@ pub async fn run_installed(
         installed.command
     );
     let limit = ExecLimit { timeout: GUEST_LIMIT, max_output: LOG_BYTES };
-    let mut proxy = Proxy::new(installed, episode, conversation);
+    let rules = Rules {
+        agent: installed.agent.name.clone(),
+        instruction: instruction.to_owned(),
+        keys: if installed.agent.thread_header.is_some() { Keys::Header } else { Keys::None },
+        few_shot: installed.agent.few_shot,
+    };
+    let proxy = Proxy::new(installed, episode, rules);
     let started = Instant::now();
     let agent_ended = CancellationToken::new();
     let ran = {
         let serving = proxy.serve(calls, &agent_ended);
         tokio::pin!(serving);
+        let stop = async {
+            tokio::select! {
+                () = episode.deadline.passed() => {}
+                () = async { proxy.over().await; tokio::time::sleep(GRACE).await } => {}
+            }
+        };
         let ran = tokio::select! {
             biased;
-            // Before the agent exits, `serve` returns only with an error that the agent did not cause.
+            // Before the agent exits, `serve` returns only with an error that the agent's program did
+            // not cause.
             Err(error) = &mut serving => return Err(error),
-            ran = sandbox.shell(&command, &limit) => Some(ran),
-            () = episode.deadline.passed() => None,
+            ran = sandbox.shell_until(&command, &limit, stop) => ran,
         };
         agent_ended.cancel();
         // The agent's client gives up before the retries of the endpoint end, so the result of the last call decides whether the agent
@@ -134,23 +172,17 @@ pub async fn run_installed(
         serving.await?;
         ran
     };
-    proxy.finish();
-    let (refused, held_up, answered) = (proxy.refused(), proxy.held_up(), proxy.is_answered());
+    let Served { conversation: served, refused, answered, refusal, held_up } = proxy.finish();
+    *conversation = served;
     let (outcome, output) = match ran {
-        Some(Ok(ran)) => (ran.outcome, String::from_utf8_lossy(&ran.output).into_owned()),
-        Some(Err(error)) => return lost(error),
-        None => {
-            // The dropped command is being ended, and the next one begins after its end.
-            if let Err(error) = sandbox.shell("exit 0", &ExecLimit::default()).await {
-                return lost(error);
-            }
-            (ShellOutcome::TimedOut, String::new())
-        }
+        Ok(ran) => (ran.outcome, String::from_utf8_lossy(&ran.output).into_owned()),
+        Err(error) => return lost(error),
     };
     let seconds = started.elapsed().as_secs_f64();
     let how = match outcome {
         ShellOutcome::Exited(status) => format!("exit status {status} after {seconds:.0} s"),
         ShellOutcome::ShellDied(status) => format!("its shell ended with {status} after {seconds:.0} s"),
+        ShellOutcome::TimedOut if refused.is_some() => format!("ended by a limit after {seconds:.0} s"),
         ShellOutcome::TimedOut => format!("time limit after {seconds:.0} s"),
     };
     let has_ended = matches!(outcome, ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_));
@@ -163,7 +195,7 @@ pub async fn run_installed(
         return Err(AgentError::GaveUp { waited: held_up });
     }
     if !answered && refused.is_none() {
-        let how = match proxy.refusal() {
+        let how = match refusal {
             Some(refusal) => format!("{how}; its last request was refused: {refusal}"),
             None => how,
         };
@@ -171,8 +203,8 @@ pub async fn run_installed(
     }
     // An agent that exits with an error is judged too, and its output is kept.
     let end = match (outcome, refused) {
-        (ShellOutcome::TimedOut, _) => End::TimedOut,
-        (ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_), Some(limit)) => limit,
+        (_, Some(limit)) => limit,
+        (ShellOutcome::TimedOut, None) => End::TimedOut,
         (ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_), None) => End::Submitted,
     };
     Ok(Ended::because(end, format!("{how}\n{output}")))

@@ -1,7 +1,19 @@
-//! Turns an agent's HTTP requests into model calls, and these into a conversation.
+//! Turns an agent's HTTP requests into model calls, and these into conversations.
+//!
+//! Calls are served at the same time, since an agent's sub-agents ask at the same time.
+//!
+//! After an interruption, the agent's process starts again. A request that equals one of the earlier
+//! process gets its committed reply from the journal, at no cost. Where a request differs, e.g. by
+//! the time in an output, it is a new call, and the rollout goes on from there: the record holds
+//! what the last process saw. A call's site depends on its request alone, so replies are found in
+//! whichever order requests come.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -9,40 +21,67 @@ use super::Installed;
 use super::delivery::{Answer, Delivery, deliver};
 use super::dialect::{self, Asked, Inquiry, Refusal, RefusalKind};
 use super::http::Request;
+use super::threads::{Place, Rules, Threads, Ticket};
 use crate::agent::control;
 use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::error::AgentError;
-use crate::agent::scaffold::{Dollars, EpisodeContext, Opening, StepLimits};
+use crate::agent::scaffold::{Dollars, EpisodeContext, StepLimits};
 use crate::clock::now_ms;
-use crate::llm::{BudgetExceeded, CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
-use crate::model::{End, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
+use crate::llm::{BudgetExceeded, CallError, CallSite, ChatRequest, Finish, Reply};
+use crate::model::{End, Tokens, ToolCall, Turn, TurnKind};
 use crate::sandbox::RelayCall;
 
+/// Calls of one agent that are served at the same time. Others wait.
+const MAX_IN_FLIGHT: usize = 16;
+/// Replies without being a step, e.g. titles, for each step that an agent may make. Agents in use
+/// ask for one title, and for a summary now and then.
+const MOST_ASIDE: u32 = 4;
+
 /// The model endpoint of one agent.
-pub(super) struct Proxy<'a, 't> {
+pub(super) struct Proxy<'a> {
     installed: &'a Installed<'a>,
     episode: &'a EpisodeContext<'a>,
-    conversation: &'t mut Conversation,
-    /// Every message of the conversation so far, the last reply included.
-    messages: Vec<ChatMessage>,
-    calls: u32,
+    state: Mutex<State>,
+    /// Cancelled at the first call that is refused because of a limit.
+    over: CancellationToken,
+}
+
+/// What the calls so far have left.
+struct State {
+    threads: Threads,
     consumed: Consumption,
+    /// How often each request was answered, or is being answered.
+    asked: HashMap<Place, u32>,
     /// The limit for which a call was refused.
     refused: Option<End>,
-    /// How long the current call was not being answered: it waited in a queue, for a rate limit, or for attempts that failed.
-    waited: Duration,
-    /// The same of the call during which the agent ended.
-    held_up: Duration,
     /// The model has answered a call of the agent, or has refused what it was asked.
     answered: bool,
     /// Why the last request was refused that the model never saw, e.g. for an address of another
     /// API.
     refusal: Option<String>,
+    /// How long calls during which the agent ended were held up, and not by the model.
+    held_up: Duration,
 }
 
-/// Consumption by all calls of the agent, those of earlier conversations included.
+/// What an agent's calls left behind.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) conversation: Conversation,
+    pub(super) refused: Option<End>,
+    /// Whether the model has answered the agent at all, if only by the refusal of what it was asked.
+    pub(super) answered: bool,
+    /// Why the last request was refused that the model never saw.
+    pub(super) refusal: Option<String>,
+    /// The longest time for which a call during which the agent ended was held up, and not by the
+    /// model. Zero if there was no such call.
+    pub(super) held_up: Duration,
+}
+
+/// Consumption by all calls of the agent, in all of its conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Consumption {
+    /// Steps, the next one included.
+    steps: u32,
     replies: u32,
     /// Calls that were refused for the agent's own text. An agent that goes on with them must end,
     /// and the deadline does not pass during a call.
@@ -59,9 +98,10 @@ impl Consumption {
         self.usd += price.map_or(0.0, |price| price.of(usage.prompt_tokens, usage.completion_tokens));
     }
 
-    /// The limit that permits no further call, if there is one.
+    /// The limit that does not permit the next call, if there is one.
     fn limit_reached(&self, limits: &StepLimits) -> Option<End> {
-        if self.replies + self.refusals >= limits.turns {
+        let most = limits.turns.saturating_mul(1 + MOST_ASIDE);
+        if self.steps + self.refusals > limits.turns || self.replies + self.refusals >= most {
             Some(End::StepLimit)
         } else if limits.tokens.is_some_and(|most| self.tokens >= most) {
             Some(End::TokenLimit)
@@ -73,236 +113,248 @@ impl Consumption {
     }
 }
 
-impl<'a, 't> Proxy<'a, 't> {
-    pub(super) fn new(
-        installed: &'a Installed<'a>,
-        episode: &'a EpisodeContext<'a>,
-        conversation: &'t mut Conversation,
-    ) -> Self {
-        Self {
-            installed,
-            episode,
-            conversation,
-            messages: Vec::new(),
-            calls: 0,
+/// A call of the model that is permitted.
+struct Call {
+    ticket: Ticket,
+    place: Place,
+    /// Number of earlier answers to the same request.
+    sample: u32,
+}
+
+impl<'a> Proxy<'a> {
+    pub(super) fn new(installed: &'a Installed<'a>, episode: &'a EpisodeContext<'a>, rules: Rules) -> Self {
+        let state = State {
+            threads: Threads::new(rules),
             consumed: Consumption::default(),
+            asked: HashMap::new(),
             refused: None,
-            waited: Duration::ZERO,
-            held_up: Duration::ZERO,
             answered: false,
             refusal: None,
-        }
+            held_up: Duration::ZERO,
+        };
+        Self { installed, episode, state: Mutex::new(state), over: CancellationToken::new() }
     }
 
-    /// Answers requests until `agent_ended`, or until a call fails for a reason other than the agent. A call in flight is completed first:
-    /// if the agent exits because the endpoint fails, the agent has not failed.
+    /// Answers requests until `agent_ended`, or until a call fails for a reason other than the agent.
+    /// Calls in flight are completed first: if the agent exits because the endpoint fails, the agent
+    /// has not failed.
     pub(super) async fn serve(
-        &mut self,
+        &self,
         mut calls: mpsc::Receiver<RelayCall>,
         agent_ended: &CancellationToken,
     ) -> Result<(), AgentError> {
+        let mut in_flight = FuturesUnordered::new();
+        let mut is_open = true;
         loop {
-            let call = tokio::select! {
-                biased;
-                () = agent_ended.cancelled() => return Ok(()),
-                call = calls.recv() => call,
-            };
-            let Some(call) = call else {
-                // The sandbox is lost; the error of its shell names the cause.
-                agent_ended.cancelled().await;
-                return Ok(());
-            };
-            self.waited = Duration::ZERO;
-            let delivery = self.answer(call).await?;
-            if agent_ended.is_cancelled() {
-                self.held_up = self.waited;
+            let ended = agent_ended.is_cancelled();
+            if ended && in_flight.is_empty() {
                 return Ok(());
             }
-            if delivery == Delivery::ClientGone {
-                tracing::debug!(
-                    unit = self.installed.unit,
-                    "the agent closed its connection before the response"
-                );
+            tokio::select! {
+                biased;
+                () = agent_ended.cancelled(), if !ended => {}
+                Some(done) = in_flight.next() => done?,
+                call = calls.recv(), if is_open && !ended && in_flight.len() < MAX_IN_FLIGHT => match call {
+                    Some(call) => in_flight.push(self.handle(call, agent_ended)),
+                    // The sandbox is lost; the error of its shell names the cause.
+                    None => is_open = false,
+                },
             }
         }
     }
 
-    /// The limit for which a call of the agent was refused, if one was.
-    pub(super) fn refused(&self) -> Option<End> {
-        self.refused
-    }
-
-    /// Whether the model has answered the agent at all, if only by the refusal of what it was
-    /// asked.
-    pub(super) fn is_answered(&self) -> bool {
-        self.answered
-    }
-
-    /// Why the last request was refused that the model never saw.
-    pub(super) fn refusal(&self) -> Option<&str> {
-        self.refusal.as_deref()
-    }
-
-    /// How long the call during which the agent ended was held up, and not by the model. Zero if there was no such call.
-    pub(super) fn held_up(&self) -> Duration {
-        self.held_up
+    /// Completes once a limit refuses a call.
+    pub(super) async fn over(&self) {
+        self.over.cancelled().await;
     }
 
     /// Marks the agent's last message as its submission, unless a limit ended its work.
-    pub(super) fn finish(&mut self) {
-        if self.refused.is_some() {
-            return;
-        }
-        if let (Some(turn), Some(seen)) = (self.conversation.turns.last_mut(), self.conversation.seen.last())
+    pub(super) fn finish(self) -> Served {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let State { threads, refused, answered, refusal, held_up, .. } = state;
+        let mut conversation = threads.finish();
+        if let (None, Some(turn), Some(seen)) =
+            (refused, conversation.turns.last_mut(), conversation.seen.last())
             && seen.shown.is_empty()
         {
             turn.kind = TurnKind::Submitted;
         }
+        Served { conversation, refused, answered, refusal, held_up }
     }
 
-    async fn answer(&mut self, call: RelayCall) -> Result<Delivery, AgentError> {
+    /// A poisoned lock has a valid state: no change panics halfway.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn handle(&self, call: RelayCall, agent_ended: &CancellationToken) -> Result<(), AgentError> {
         let (settings, _) = self.installed.models.settings(self.installed.role)?;
-        let inquiry = match Request::read(&call.request) {
+        let read = Request::read(&call.request);
+        let header = self.installed.agent.thread_header.as_deref();
+        let key = read.as_ref().ok().zip(header).and_then(|(request, name)| request.header(name));
+        let key = key.map(str::to_owned);
+        let inquiry = match read {
             Ok(request) => dialect::inquire(&request, &settings.model),
             Err(unreadable) => dialect::unreadable(unreadable),
         };
         let response = match inquiry {
             Inquiry::Asked(Asked { request, responder }) => {
+                let mut place = None;
+                let work = self.answer(key.as_deref(), request, agent_ended, &mut place);
                 // Boxed: callers nest this deep in futures of their own.
-                return Box::pin(deliver(call.reply, responder, self.chat(request))).await;
+                let delivery = Box::pin(deliver(call.reply, responder, work)).await?;
+                if delivery == Delivery::ClientGone {
+                    self.undelivered(place.as_ref());
+                }
+                return Ok(());
             }
             Inquiry::Answered(response) => response,
             Inquiry::Refused { refusal, response } => {
-                self.refusal = Some(refusal.message);
+                self.state().refusal = Some(refusal.message);
                 response
             }
         };
-        Ok(call.reply.all(response).await.map_or(Delivery::ClientGone, |()| Delivery::Sent))
+        // A client that is gone needs no answer.
+        let _ = call.reply.all(response).await;
+        Ok(())
     }
 
-    async fn chat(&mut self, request: ChatRequest) -> Result<Answer, AgentError> {
-        let limits = self.episode.limits;
-        if let Some(limit) = self.refused.or_else(|| self.consumed.limit_reached(limits)) {
-            self.refused.get_or_insert(limit);
-            let message = format!("no further calls: {} reached", limit.as_str());
-            return Ok(Answer::Refused(Refusal::new(RefusalKind::Limit, message)));
+    /// The client is gone. It gets the same reply if it sends the request again.
+    fn undelivered(&self, place: Option<&Place>) {
+        tracing::debug!(unit = self.installed.unit, "the agent closed its connection before the response");
+        let mut state = self.state();
+        if let Some(count) = place.and_then(|place| state.asked.get_mut(place)) {
+            *count = count.saturating_sub(1);
         }
+    }
+
+    /// Places a request among the conversations. The inner error is why it is refused.
+    fn admit(&self, key: Option<&str>, request: &ChatRequest) -> Result<Result<Call, Refusal>, AgentError> {
+        let mut state = self.state();
+        // A refused request is placed too: it shows what followed the last reply.
+        let ticket = state.threads.place(key, request)?;
+        state.consumed.steps = state.threads.steps();
+        let reached = state.consumed.limit_reached(self.episode.limits);
+        if let Some(limit) = state.refused.or(reached) {
+            state.threads.abandoned(&ticket);
+            self.end_by(&mut state, limit);
+            let message = format!("no further calls: {} reached", limit.as_str());
+            return Ok(Err(Refusal::new(RefusalKind::Limit, message)));
+        }
+        let place = Threads::site(request);
+        let count = state.asked.entry(place.clone()).or_default();
+        let sample = *count;
+        *count += 1;
+        Ok(Ok(Call { ticket, place, sample }))
+    }
+
+    fn end_by(&self, state: &mut State, limit: End) {
+        state.refused.get_or_insert(limit);
+        self.over.cancel();
+    }
+
+    /// The model's answer. It is recorded before the client gets it. `place` becomes the call's.
+    async fn answer(
+        &self,
+        key: Option<&str>,
+        request: ChatRequest,
+        agent_ended: &CancellationToken,
+        place: &mut Option<Place>,
+    ) -> Result<Answer, AgentError> {
+        let call = match self.admit(key, &request)? {
+            Ok(call) => call,
+            Err(refusal) => return Ok(Answer::Refused(refusal)),
+        };
+        *place = Some(call.place.clone());
         let site = CallSite {
             role: self.installed.role,
             unit: self.installed.unit.to_owned(),
-            stage: "request".to_owned(),
+            stage: format!("request/{}", call.place.request),
             round: 0,
-            step: self.calls,
-            sample: 0,
+            step: call.place.depth,
+            sample: call.sample,
         };
-        self.calls += 1;
         let started = Instant::now();
         let deadline = &self.episode.deadline;
-        deadline.pause();
+        let pause = deadline.pause();
         let control = Some(control::greeting());
         let called = control::call(self.installed.models, &site, &request, control).await;
         let took = started.elapsed();
         let served = called.as_ref().map_or(Duration::ZERO, |reply| reply.served);
-        deadline.resume(served);
-        self.waited = took.saturating_sub(served);
+        deadline.resume(pause, served);
+        let mut state = self.state();
         let reply = match called {
             Ok(reply) => reply,
-            // The agent is told, and can correct its request. Any other error would recur in every
-            // further call.
-            Err(error @ (AgentError::Refused { .. } | AgentError::Call(CallError::ContextLength { .. }))) => {
+            Err(error) => {
+                state.threads.abandoned(&call.ticket);
+                return self.refused(&mut state, error);
+            }
+        };
+        if agent_ended.is_cancelled() {
+            state.held_up = state.held_up.max(took.saturating_sub(served));
+        }
+        state.answered = true;
+        state.consumed.add(&reply, self.episode.limits.dollars.as_ref());
+        if state.threads.has(&reply.key) {
+            state.threads.abandoned(&call.ticket);
+        } else {
+            let [think_ms, served_ms] = [took, served].map(|time| time.as_secs_f64() * 1e3);
+            let seen = TurnSeen { at_ms: now_ms(), think_ms, served_ms, ..TurnSeen::default() };
+            state.threads.replied(&call.ticket, &request, turn(&reply), seen);
+        }
+        Ok(Answer::Reply(Box::new(reply)))
+    }
+
+    /// What the client gets if the call failed by the agent's own text. Any other error would recur in
+    /// every further call.
+    fn refused(&self, state: &mut State, error: AgentError) -> Result<Answer, AgentError> {
+        match error {
+            error @ (AgentError::Refused { .. } | AgentError::Call(CallError::ContextLength { .. })) => {
                 // Any other refusal is of a form of request that the endpoint does not know.
-                self.answered |= !matches!(error, AgentError::Refused { end: End::RequestRefused, .. });
-                // The agent's own text took this time, and the control's.
-                self.waited = Duration::ZERO;
-                self.consumed.refusals += 1;
+                state.answered |= !matches!(error, AgentError::Refused { end: End::RequestRefused, .. });
+                state.consumed.refusals += 1;
                 let kind = match error {
                     AgentError::Call(CallError::ContextLength { .. }) => RefusalKind::ContextLength,
                     _ => RefusalKind::Malformed,
                 };
-                self.refusal = Some(error.to_string());
-                return Ok(Answer::Refused(Refusal::new(kind, error.to_string())));
+                state.refusal = Some(error.to_string());
+                Ok(Answer::Refused(Refusal::new(kind, error.to_string())))
             }
-            Err(AgentError::Call(CallError::Budget(exceeded))) if exceeded.by_one_large_call() => {
-                self.waited = Duration::ZERO;
+            AgentError::Call(CallError::Budget(exceeded)) if exceeded.by_one_large_call() => {
                 let is_dollars = matches!(exceeded, BudgetExceeded::Usd { .. });
-                let end = if is_dollars { End::DollarLimit } else { End::TokenLimit };
-                self.refused.get_or_insert(end);
+                self.end_by(state, if is_dollars { End::DollarLimit } else { End::TokenLimit });
                 let message = format!("the call is too large for the budget: {exceeded}");
-                return Ok(Answer::Refused(Refusal::new(RefusalKind::Limit, message)));
+                Ok(Answer::Refused(Refusal::new(RefusalKind::Limit, message)))
             }
-            Err(error) => return Err(error),
-        };
-        self.answered = true;
-        self.consumed.add(&reply, limits.dollars.as_ref());
-        self.record(request, &reply, took);
-        Ok(Answer::Reply(Box::new(reply)))
-    }
-
-    /// Appends to the conversation, or begins another one where the request does not continue from the last reply.
-    fn record(&mut self, request: ChatRequest, reply: &Reply, took: Duration) {
-        let continues = !self.messages.is_empty()
-            && request.messages.len() > self.messages.len()
-            && request.messages.iter().zip(&self.messages).all(|(one, other)| same_message(one, other));
-        let new = if continues { request.messages.get(self.messages.len()..) } else { None };
-        match (new, self.conversation.seen.last_mut()) {
-            (Some(new), Some(seen)) => seen.shown = new.iter().map(shown).collect(),
-            _ => *self.conversation = begun(&request),
+            error => Err(error),
         }
-        self.messages = request.messages;
-        self.messages.push(reply.message.clone());
-        let calls = reply.message.tool_calls.iter();
-        self.conversation.turns.push(Turn {
-            content: reply.message.content.clone(),
-            reasoning: reply.message.reasoning.clone(),
-            tool_calls: calls
-                .map(|call| ToolCall {
-                    id: call.id.clone(),
-                    name: call.name.clone(),
-                    arguments: call.arguments.clone(),
-                })
-                .collect(),
-            call: Some(reply.key.clone()),
-            usage: reply
-                .usage
-                .map(|usage| Tokens { prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
-            cut_off: reply.finish == Finish::Length,
-            ..Turn::default()
-        });
-        let [think_ms, served_ms] = [took, reply.served].map(|time| time.as_secs_f64() * 1e3);
-        let seen = TurnSeen { at_ms: now_ms(), think_ms, served_ms, ..TurnSeen::default() };
-        self.conversation.seen.push(seen);
     }
 }
 
-/// Clients send earlier messages back, but may omit some fields.
-fn same_message(one: &ChatMessage, other: &ChatMessage) -> bool {
-    one.role == other.role && one.content == other.content && one.tool_calls == other.tool_calls
-}
-
-fn shown(message: &ChatMessage) -> Shown {
-    Shown { tool_call: message.tool_call_id.clone(), content: message.content.clone() }
-}
-
-/// A conversation before its first reply.
-fn begun(request: &ChatRequest) -> Conversation {
-    let of = |role: ChatRole| {
-        let texts = request.messages.iter().filter(|message| message.role == role);
-        texts.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n")
-    };
-    let tools = request.tools.iter().map(|tool| ToolDefinition {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        parameters: tool.parameters.clone(),
-    });
-    let opening =
-        Opening { system: of(ChatRole::System), prompt: of(ChatRole::User), tools: tools.collect() };
-    Conversation { opening, ..Conversation::default() }
+/// The turn of a reply.
+fn turn(reply: &Reply) -> Turn {
+    let calls = reply.message.tool_calls.iter();
+    Turn {
+        content: reply.message.content.clone(),
+        reasoning: reply.message.reasoning.clone(),
+        tool_calls: calls
+            .map(|call| ToolCall {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            })
+            .collect(),
+        call: Some(reply.key.clone()),
+        usage: reply
+            .usage
+            .map(|usage| Tokens { prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
+        cut_off: reply.finish == Finish::Length,
+        ..Turn::default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -314,20 +366,24 @@ mod tests {
             dollars,
             ..StepLimits::scripted(Duration::from_secs(1))
         };
-        let check = |(replies, tokens, usd): (u32, u64, f64), limits: StepLimits, expect: Option<End>| {
-            let consumed = Consumption { replies, tokens, usd, ..Consumption::default() };
+        let check = |(steps, tokens, usd): (u32, u64, f64), limits: StepLimits, expect: Option<End>| {
+            let consumed = Consumption { steps, tokens, usd, ..Consumption::default() };
             assert_eq!(consumed.limit_reached(&limits), expect, "{consumed:?} {limits:?}");
         };
-        check((0, 0, 0.0), limits(1, None, None), None);
-        check((1, 0, 0.0), limits(1, None, None), Some(End::StepLimit));
-        check((0, 0, 0.0), limits(0, None, None), Some(End::StepLimit));
+        check((1, 0, 0.0), limits(1, None, None), None);
+        check((2, 0, 0.0), limits(1, None, None), Some(End::StepLimit));
+        check((1, 0, 0.0), limits(0, None, None), Some(End::StepLimit));
         check((2, 99, 0.0), limits(3, Some(100), None), None);
         check((2, 100, 0.0), limits(3, Some(100), None), Some(End::TokenLimit));
         check((2, 100, 0.9), limits(3, None, Some(dollars)), None);
         check((2, 100, 1.0), limits(3, None, Some(dollars)), Some(End::DollarLimit));
-        let refused = Consumption { replies: 2, refusals: 3, ..Consumption::default() };
+        let refused = Consumption { steps: 3, refusals: 3, ..Consumption::default() };
         assert_eq!(refused.limit_reached(&limits(6, None, None)), None);
         assert_eq!(refused.limit_reached(&limits(5, None, None)), Some(End::StepLimit));
+        // Titles are no steps, and an agent may not ask for them without end.
+        let titles = |replies| Consumption { steps: 1, replies, ..Consumption::default() };
+        assert_eq!(titles(9).limit_reached(&limits(2, None, None)), None);
+        assert_eq!(titles(10).limit_reached(&limits(2, None, None)), Some(End::StepLimit));
         assert_eq!(dollars.of(1_000_000, 500_000), 2.0);
     }
 }

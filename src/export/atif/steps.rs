@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use super::document::{Metrics, Observation, ObservationResult, Step, ToolCall, object};
 use super::stamps::Stamps;
 use crate::clock::iso8601;
-use crate::model::{Act, Actor, CallDetail, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind};
+use crate::model::{
+    Act, Actor, CallDetail, Message, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind,
+};
 
 /// Which tool calls a document contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,31 +57,21 @@ pub(super) fn steps(
 /// The messages before the first answer.
 fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<Step> {
     let record = &rollout.record;
-    let context = segment
-        .checked_sub(1)
-        .map(|before| rollout.handoffs.get(before).map(|handoff| handoff.context.as_slice()));
     // The context after a summary repeats messages of other documents. The prompt of a further step
     // does not.
     let summed_up =
         segment.checked_sub(1).and_then(|before| record.handoffs.get(before)?.step.is_none().then_some(true));
     let is_copied_context = summed_up;
-    let timestamp = stamps.filter(|_| context.is_none()).map(|stamps| iso8601(stamps.started));
-    let mut steps = Vec::new();
-    if !record.system.is_empty() {
-        steps.push(message_step("system", &record.system));
-    }
-    match context {
-        None => steps.push(message_step("user", &record.prompt)),
-        Some(context) => steps.extend(context.unwrap_or_default().iter().map(|message| {
-            let source = match message.role {
-                Role::System => "system",
-                Role::User => "user",
-                Role::Assistant => "agent",
-            };
-            message_step(source, &message.content)
-        })),
-    }
-    steps.into_iter().map(|step| Step { timestamp: timestamp.clone(), is_copied_context, ..step }).collect()
+    let timestamp = stamps.filter(|_| segment == 0).map(|stamps| iso8601(stamps.started));
+    let step = |message: &Message| {
+        let source = match message.role {
+            Role::System => "system",
+            Role::User | Role::Tool => "user",
+            Role::Assistant => "agent",
+        };
+        Step { timestamp: timestamp.clone(), is_copied_context, ..message_step(source, &message.content) }
+    };
+    rollout.opening(segment).iter().map(step).collect()
 }
 
 /// The steps with their numbers, from 1.

@@ -24,7 +24,8 @@ fn by_model(mut attempt: Attempt, arm: Arm, adversary: Option<AdversaryView>) ->
 }
 
 fn exploited(mut attempt: Attempt) -> Attempt {
-    let found = |turn| Exploit { turn, attack: "D-12".to_owned(), message: "reads tests".to_owned() };
+    let found =
+        |turn| Exploit { thread: 0, turn, attack: "D-12".to_owned(), message: "reads tests".to_owned() };
     attempt.rollout.record.exploits = vec![found(0), found(1)];
     attempt.rollout.rewards = Some(crate::model::Rewards::NOTHING);
     attempt

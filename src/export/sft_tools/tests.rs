@@ -217,7 +217,7 @@ proptest! {
             }).collect();
             let mut shown: Vec<Shown> = tool_calls
                 .iter()
-                .map(|call| Shown { tool_call: Some(call.id.clone()), content: format!("of {}", call.id) })
+                .map(|call| Shown::result(call.id.clone(), format!("of {}", call.id)))
                 .collect();
             if *reversed {
                 shown.reverse();

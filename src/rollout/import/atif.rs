@@ -133,8 +133,10 @@ fn convert(
         scaffold,
         system: conversation.system,
         prompt: conversation.prompt,
+        opening: Vec::new(),
         tools: tools(document),
         turns: conversation.turns,
+        threads: Vec::new(),
         end: End::Imported,
         rounds: Vec::new(),
         plans: Vec::new(),
@@ -210,7 +212,7 @@ impl Conversation {
     /// Adds a part that follows a summary. The steps before its first own agent step replace all
     /// earlier context.
     fn add_part(&mut self, part: &Document, odd: &mut Odd) -> Result<(), Problem> {
-        self.handoffs.push(Handoff { turns: self.turns.len(), unread: 0, step: None, asides: Vec::new() });
+        self.handoffs.push(Handoff { turns: self.turns.len(), ..Handoff::default() });
         // The next agent step starts a new turn, although no observation was recorded before it.
         self.answered = true;
         let mut context = Vec::new();
@@ -228,7 +230,7 @@ impl Conversation {
                 Source::Agent => Role::Assistant,
             };
             let content = step.message.as_ref().map_or(Some(String::new()), Content::text);
-            context.push(Message { role, content: content.ok_or(Problem::Media(number))? });
+            context.push(Message::text(role, content.ok_or(Problem::Media(number))?));
         }
         self.handed.push(HandoffShown { prompts: Vec::new(), context });
         Ok(())
@@ -306,7 +308,7 @@ impl Conversation {
             };
             let called = |id: &String| last.tool_calls.iter().any(|call| call.id == *id);
             let tool_call = result.source_call_id.clone().filter(called);
-            self.show(Shown { tool_call, content });
+            self.show(Shown { tool_call, ..Shown::text(content) });
         }
         Ok(())
     }

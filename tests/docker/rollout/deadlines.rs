@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use termsmith::agent::{
-    AgentError, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed,
-    Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode, run_installed,
+    AgentError, AgentProfile, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks,
+    Installed, Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode,
+    run_installed,
 };
 use termsmith::harbor::read_task;
 use termsmith::llm::{CallError, ModelRole, Models, Options, RetryPolicy, Settings};
@@ -251,7 +252,8 @@ async fn installed_after(
         body.len()
     );
     let (role, gave_up) = (ModelRole::Expert, &AtomicU32::new(gave_up));
-    let installed = Installed { command: &command, models: &models, role, unit: "u", gave_up };
+    let agent = &AgentProfile::unknown();
+    let installed = Installed { agent, command: &command, models: &models, role, unit: "u", gave_up };
     let limits = StepLimits::scripted(total);
     let deadline = Deadline::after(total, sandbox.clock().clone());
     let episode = EpisodeContext {

@@ -5,6 +5,7 @@ mod copies;
 mod deadlines;
 mod endings;
 mod faults;
+mod installed;
 mod kept;
 mod kills;
 mod lost_states;

@@ -128,7 +128,7 @@ impl Step {
                     turn.tool_calls.push(ToolCall { id: id.clone(), name: "bash".to_owned(), arguments });
                     turn.acts.extend(call.act());
                     if !call.lost {
-                        shown.push(Shown { tool_call: Some(id), content: call.observation() });
+                        shown.push(Shown::result(id, call.observation()));
                     }
                 }
                 (turn, shown)
@@ -201,8 +201,10 @@ impl Case {
             scaffold: self.scaffold.clone(),
             system: String::new(),
             prompt: "Do what is to be done.".to_owned(),
+            opening: Vec::new(),
             tools: Vec::new(),
             turns,
+            threads: Vec::new(),
             end: self.end,
             verdict: Verdict {
                 outcome: Outcome::Fail,

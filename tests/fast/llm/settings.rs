@@ -84,6 +84,7 @@ fn bad_settings() {
         ),
         (role("").replace("max_tokens = 10", ""), "t.toml:4:1: missing key `max_tokens`"),
         (role("").replace("= 10", "= 0"), "t.toml:7:14: `max_tokens` is 0"),
+        (role("max_tokens_limit = 9"), "t.toml:8:20: `max_tokens_limit` is less than `max_tokens`"),
         (
             role("").replace("\"local\"", "\"lokal\""),
             "t.toml:5:12: role `expert` names endpoint `lokal`, which is not declared\nhint: did you mean `local`?",
