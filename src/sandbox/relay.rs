@@ -78,6 +78,14 @@ impl RelayReply {
         self.send(bytes).await
     }
 
+    /// A reply whose parts go to the receiver. The client leaves when the guard is dropped.
+    #[cfg(test)]
+    pub(crate) fn to_receiver() -> (Self, mpsc::Receiver<Vec<u8>>, DropGuard) {
+        let (parts, receiver) = mpsc::channel(PARTS);
+        let closed = CancellationToken::new();
+        (Self { parts, closed: closed.clone(), _room: None }, receiver, closed.drop_guard())
+    }
+
     /// Completes when the client has closed its connection.
     pub async fn closed(&self) {
         self.closed.cancelled().await;

@@ -3,6 +3,7 @@
 
 mod copies;
 mod deadlines;
+mod dialects;
 mod endings;
 mod faults;
 mod installed;

@@ -9,7 +9,8 @@ use super::{Asked, ChatRequest, Inquiry, Refusal, RefusalKind, Request, inquire}
 use crate::llm::{ChatMessage, ChatRole, Finish, Reply, ToolCall};
 use crate::sandbox::Received;
 
-/// A Python with the packages `openai`, `anthropic` and `google-genai`.
+/// A Python with the packages `openai`, `anthropic` and `google-genai`. It may be any program: a
+/// script can run an agent against the URL in its second argument.
 const PYTHON: &str = "TERMSMITH_TEST_CLIENTS";
 
 #[test]
@@ -53,15 +54,13 @@ fn answer(mut stream: TcpStream) {
         }
         Inquiry::Asked(Asked { request, mut responder }) => {
             let words = said(&request);
-            for _ in 0..if words.contains("slow") { 2 } else { 0 } {
+            for _ in 0..if words.starts_with("slow") { 2 } else { 0 } {
                 stream.write_all(&responder.alive().unwrap()).unwrap();
             }
-            let refused = if words.contains("limit") {
-                Some(RefusalKind::Limit)
-            } else if words.contains("context") {
-                Some(RefusalKind::ContextLength)
-            } else {
-                None
+            let refused = match words.as_str() {
+                "limit" | "slow limit" => Some(RefusalKind::Limit),
+                "context" => Some(RefusalKind::ContextLength),
+                _ => None,
             };
             let response = match refused {
                 Some(kind) => responder.refuse(&Refusal::new(kind, "no")),
@@ -83,10 +82,16 @@ fn reply_to(request: &ChatRequest) -> Reply {
     if results > 0 {
         return reply_of(ChatMessage::assistant(format!("Done: {results} results.")), Finish::Stop);
     }
+    // The shells of agents. They differ in the name of the command.
+    let shells = ["Bash", "bash", "exec_command", "run_shell_command"];
+    let shell = request.tools.iter().find(|tool| shells.contains(&tool.name.as_str()));
     let call = |id: &str, arguments: &str| ToolCall {
         id: id.into(),
-        name: "sh".into(),
-        arguments: arguments.into(),
+        name: shell.map_or("sh", |tool| &tool.name).to_owned(),
+        arguments: match shell {
+            Some(tool) if tool.name == "exec_command" => arguments.replace("command", "cmd"),
+            Some(_) | None => arguments.to_owned(),
+        },
     };
     let message = ChatMessage {
         reasoning: Some("Hm.".into()),
