@@ -18,7 +18,7 @@ use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, Assume, End, Limits, ModelActor, Profile, TaskName};
 use termsmith::pipeline::PipelineAssets;
-use termsmith::rollout::{AgentConfig, Overflow, PreparedTask, attempt};
+use termsmith::rollout::{AgentConfig, Overflow, Preflight, PreparedTask, attempt};
 use termsmith::sandbox::{Image, LaunchSpec, Network, process_engine};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, HashedTask, Slots, TrialRunner, Watcher};
@@ -238,12 +238,14 @@ async fn episode(
             endpoint: "instant".to_owned(),
             arm: Arm::Base,
             adversary: None,
+            program: None,
         },
         limits: limits(),
         rounds: 0,
         logprobs: Logprobs::No,
         overflow: Overflow::Ends,
         fork: None,
+        preflight: Preflight::default(),
     };
     let key = attempt(&runner, &models, &assets.texts, &prepared, &agent_config, 0).await?;
     let read = termsmith::rollout::read_record(&store, &key)?;
@@ -324,6 +326,7 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
                 workdir: "/",
                 purpose: "solver",
                 preload: Vec::new(),
+                layer: None,
             };
             let sandbox = engine.launch(&spec).await?;
             // All agents are ready before any begins, so that all run at once.

@@ -74,6 +74,7 @@ pub(crate) async fn launch(engine: &Engine, image: &Image) -> Result<Sandbox, En
         workdir: "/",
         purpose: "bench",
         preload: Vec::new(),
+        layer: None,
     };
     engine.launch(&spec).await
 }

@@ -268,6 +268,7 @@ mod tests {
             workdir: "/",
             purpose: "test",
             preload: Vec::new(),
+            layer: None,
         };
         let protocol = BashBlock::load(&Assets::embedded()).unwrap();
         let check = async |recorded: i32, expect: End| {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::installed::ForeignMessage;
+use super::program::StartError;
 use super::scripted::ScriptError;
 use crate::llm::CallError;
 use crate::model::End;
@@ -30,6 +31,18 @@ pub enum AgentError {
     /// An agent with a loop of its own changes its history, so its conversations cannot be recorded.
     #[error(transparent)]
     Foreign(#[from] ForeignMessage),
+    /// The engine does not have the agent's layer.
+    #[error(
+        "version {version} of the agent `{agent}` is not on the engine\nhint: `termsmith agent add {agent}@{version}` installs it"
+    )]
+    NotInstalled { agent: String, version: String },
+    /// It did not even print its version.
+    #[error(
+        "the agent `{agent}` cannot run in the task's image ({how})\n{output}\nhint: `termsmith agent check {agent} TASK` says what the image needs"
+    )]
+    CannotRun { agent: String, how: String, output: String },
+    #[error(transparent)]
+    Start(#[from] StartError),
     #[error(transparent)]
     Prompts(#[from] PromptsError),
     #[error(transparent)]

@@ -6,6 +6,7 @@
 mod arms;
 mod bash;
 mod bash_block;
+pub mod catalog;
 mod control;
 mod conversation;
 mod deadline;
@@ -18,6 +19,7 @@ mod installed;
 mod open;
 mod policies;
 mod policy;
+mod program;
 mod react;
 mod registry;
 mod replay;
@@ -40,10 +42,14 @@ pub use ended::Ended;
 pub use episode::{Hooks, run_episode};
 pub use error::AgentError;
 pub use honesty::{Leak, unseen_literals};
-pub use installed::{AgentProfile, FewShot, ForeignMessage, Installed, PORT, run_installed};
+pub use installed::{FewShot, ForeignMessage, Installed, PORT, run_installed};
 pub use open::open;
 pub use policies::{Logprobs, ModelPolicy};
 pub use policy::Policy;
+pub use program::{
+    AgentFile, Dialect, InstalledLayer, Invocation, Launch, Program, Start, StartContext, StartError,
+    ThreadHeaders,
+};
 pub use react::{React, read_action};
 pub use registry::SCAFFOLDS;
 pub use scaffold::{

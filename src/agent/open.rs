@@ -13,8 +13,6 @@ pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<()
             Ok(_) => Ok(()),
             Err(error) => not_started(error, episode).map(drop),
         },
-        Driver::InSandbox { .. } => {
-            installed::open(episode, "").await.map(drop).map_err(AgentError::NotStarted)
-        }
+        Driver::InSandbox(_) => installed::open(episode, "").await.map(drop).map_err(AgentError::NotStarted),
     }
 }

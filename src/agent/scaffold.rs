@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::deadline::Deadline;
+use super::program::Program;
 use super::summary_texts::{PlainSummary, SummaryTexts};
 use super::terminal::Wake;
 use crate::assets::Assets;
@@ -56,7 +57,7 @@ pub enum ScaffoldLoadError {
 /// it.
 pub trait Scaffold: Debug + Send + Sync {
     /// The name in records and rows, e.g. `terminus-json`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Hash over texts and options. It is part of a rollout's key, so rollouts with other texts
     /// have other keys.
@@ -81,8 +82,8 @@ pub trait Scaffold: Debug + Send + Sync {
 pub enum Driver<'a> {
     /// [`super::run_episode`], with this protocol.
     TurnByTurn(&'a dyn Protocol),
-    /// A program in the sandbox, started with this command line ([`super::run_installed`]).
-    InSandbox { command: &'a str },
+    /// A program in the sandbox ([`super::run_installed`]).
+    InSandbox(&'a Program),
 }
 
 /// The part of a scaffold that [`super::run_episode`] drives.

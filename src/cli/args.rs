@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::args_agent::AgentCommand;
 use super::args_data::DataArgs;
 use super::args_import::ImportArgs;
 use super::args_rollout::{JudgeArgs, ModelArgs, RolloutArgs};
@@ -97,6 +98,9 @@ pub(super) enum Command {
     Screen(Box<ScreenArgs>),
     /// Run agents on tasks of any origin, and store their trajectories as data
     Rollout(Box<RolloutArgs>),
+    /// Install agents such as Codex, for `rollout --agent`
+    #[command(subcommand)]
+    Agent(AgentCommand),
     /// Import rollouts made elsewhere, e.g. Harbor job folders, trial folders, ATIF files
     Import(ImportArgs),
     /// Have a model label the failures in the rollouts of a run folder
@@ -141,6 +145,7 @@ impl Command {
             Self::Audit(_) => "audit",
             Self::Screen(_) => "screen",
             Self::Rollout(_) => "rollout",
+            Self::Agent(_) => "agent",
             Self::Import(_) => "import",
             Self::Judge(_) => "judge",
             Self::Report(_) => "report",
@@ -424,7 +429,7 @@ pub(super) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CleanArgs {
-    /// Also remove the images built for tasks
+    /// Also remove the images built for tasks, and the layers of agents
     #[arg(long)]
     pub(super) images: bool,
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
+use super::args_agent::{AgentData, Shares};
 use super::args_data::DataArgs;
+use crate::agent::catalog::AgentName;
 use crate::agent::{SCAFFOLDS, ScaffoldEntry};
 
 #[derive(Debug, Args)]
@@ -26,6 +28,14 @@ pub(super) struct RolloutArgs {
     /// $OPENAI_BASE_URL are set
     #[arg(long, value_name = "COMMAND", required_if_eq("scaffold", "command"))]
     pub(super) agent_command: Option<String>,
+    /// In place of --scaffold: an installed agent, as NAME or NAME@VERSION (`termsmith agent list`)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["scaffold", "agent_command"])]
+    pub(super) agent: Option<AgentName>,
+    /// In place of --scaffold: several agents and scaffolds, and their shares of the attempts, as NAME=SHARE,…
+    #[arg(long, value_name = "SHARES", conflicts_with_all = ["scaffold", "agent"])]
+    pub(super) agents: Option<Shares>,
+    #[command(flatten)]
+    pub(super) agent_data: AgentData,
     /// Assistance that the agent gets in addition to the task
     #[arg(long, value_enum, default_value_t = ArmArg::Base)]
     pub(super) arm: ArmArg,

@@ -16,7 +16,7 @@ use crate::llm::{ModelRole, Models};
 use crate::model::{Arm, AuthoringMode, ModelActor};
 use crate::pipeline::{DifficultySolvers, ModelAuthor};
 use crate::recording::Recording;
-use crate::rollout::{AgentConfig, Overflow};
+use crate::rollout::{AgentConfig, Overflow, Preflight};
 use crate::store::Store;
 use tokio_util::sync::CancellationToken;
 
@@ -150,6 +150,7 @@ fn solver_config(models: &Models, assets: &Assets, role: ModelRole) -> Result<Ag
         endpoint: settings.endpoint.clone(),
         arm: Arm::Base,
         adversary: None,
+        program: None,
     };
     let limits = StepLimits {
         turns: TURNS,
@@ -170,5 +171,6 @@ fn solver_config(models: &Models, assets: &Assets, role: ModelRole) -> Result<Ag
         logprobs: Logprobs::No,
         overflow: Overflow::Ends,
         fork: None,
+        preflight: Preflight::default(),
     })
 }

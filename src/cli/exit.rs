@@ -41,7 +41,11 @@ impl Status {
             75,
             "work was left open: infrastructure failed or a budget was reached; the same command completes it",
         ),
-        (Self::Unusable, 78, "an agent program does not start, or its conversations cannot be recorded"),
+        (
+            Self::Unusable,
+            78,
+            "an agent program is not installed, does not start, or its conversations cannot be recorded",
+        ),
         (Self::Interrupted, 130, "interrupted; the same command continues"),
     ];
 

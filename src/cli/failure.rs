@@ -1,6 +1,7 @@
 //! Maps every typed error to an exit status.
 
 use super::exit::Status;
+use crate::agent::catalog::{BuildError, CatalogError, FetchError};
 use crate::agent::{AgentError, PromptsError, ScaffoldLoadError};
 use crate::assets::AssetError;
 use crate::author::AuthorError;
@@ -131,13 +132,63 @@ impl From<AgentError> for Failure {
             AgentError::Sandbox(_) | AgentError::GaveUp { .. } | AgentError::NotStarted(_) => {
                 Status::TryAgain
             }
-            AgentError::Prompts(_) | AgentError::Script(_) | AgentError::Refused { .. } => Status::BadInput,
-            AgentError::NeverAsked { .. } | AgentError::Foreign(_) => Status::Unusable,
+            AgentError::Prompts(_)
+            | AgentError::Script(_)
+            | AgentError::Start(_)
+            | AgentError::Refused { .. } => Status::BadInput,
+            AgentError::NeverAsked { .. }
+            | AgentError::NotInstalled { .. }
+            | AgentError::CannotRun { .. }
+            | AgentError::Foreign(_) => Status::Unusable,
             AgentError::Drained => Status::Interrupted,
             AgentError::Store(_) => Status::Io,
             AgentError::Call(error) => call_status(error),
         };
         Self::new(status, error)
+    }
+}
+
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Self {
+        let status = match &error {
+            CatalogError::Malformed(_) | CatalogError::Lock { .. } => Status::BadInput,
+            CatalogError::Unknown { .. } => Status::Usage,
+            CatalogError::NotLocked { .. } => Status::Unusable,
+            CatalogError::Io { .. } => Status::Io,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        Self::new(fetch_status(&error), error)
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        let status = match &error {
+            BuildError::Fetch(error) => fetch_status(error),
+            BuildError::Unavailable { .. } => Status::Unusable,
+            BuildError::NotLocked { .. }
+            | BuildError::OtherLayer { .. }
+            | BuildError::Unpack(_)
+            | BuildError::Python(_) => Status::BadInput,
+            BuildError::Io { .. } => Status::Io,
+        };
+        Self::new(status, error)
+    }
+}
+
+fn fetch_status(error: &FetchError) -> Status {
+    match error {
+        FetchError::Client(_) | FetchError::Io { .. } => Status::Io,
+        FetchError::Download { .. } => Status::TryAgain,
+        FetchError::Missing { .. }
+        | FetchError::Hash { .. }
+        | FetchError::UnknownHash(_)
+        | FetchError::Malformed { .. } => Status::BadInput,
     }
 }
 
@@ -180,9 +231,12 @@ pub(super) fn fault_status(fault: &Fault) -> Status {
         Fault::Trial(_) => Status::Failed,
         // Blind solvers, and those that measure difficulty, act in rollouts.
         Fault::Rollout(RolloutError::Agent(AgentError::Call(error))) => call_status(error),
-        Fault::Rollout(RolloutError::Agent(AgentError::NeverAsked { .. } | AgentError::Foreign(_))) => {
-            Status::Unusable
-        }
+        Fault::Rollout(RolloutError::Agent(
+            AgentError::NeverAsked { .. }
+            | AgentError::NotInstalled { .. }
+            | AgentError::CannotRun { .. }
+            | AgentError::Foreign(_),
+        )) => Status::Unusable,
         Fault::Store(_) | Fault::Trajectory(_) => Status::Io,
         Fault::Authoring(error) => authoring_status(error),
         Fault::Author(_) | Fault::Rollout(_) | Fault::Directory(_) => Status::BadInput,

@@ -1,7 +1,10 @@
 //! The command line. Only this module reads flags and environment variables, and only this module
 //! prints.
 
+mod agent;
+mod agent_check;
 mod args;
+mod args_agent;
 mod args_data;
 mod args_import;
 mod args_rollout;
@@ -96,6 +99,7 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Audit(args) => inspect::audit(config, &args),
         Command::Screen(args) => screen::screen(config, &args),
         Command::Rollout(args) => rollout::rollout(config, &args),
+        Command::Agent(command) => agent::run(config, &command),
         Command::Import(args) => inspect::import(config, &args),
         Command::Judge(args) => judging::judge(config, &args),
         Command::Report(args) => inspect::report(config, &args),

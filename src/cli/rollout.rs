@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::args_agent::Shares;
 use super::args_rollout::{AdversaryArg, ArmArg, JudgeArg, RolloutArgs, ScaffoldArg};
 use super::beside::write_beside;
 use super::config::{Config, Format, cores, export_options, jobs, run_to_write, runtime, sweep};
@@ -13,19 +14,19 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{exported, former, models, open, paths, say};
+use super::{agent, exported, former, models, open, paths, say};
+use crate::agent::catalog::AgentName;
 use crate::agent::terminal::Wake;
-use crate::agent::{Dollars, Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
-use crate::assets::Assets;
+use crate::agent::{Dollars, Driver, Logprobs, SCAFFOLDS, Scaffold, ScaffoldOptions, StepLimits};
 use crate::folder::read_file;
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
-use crate::model::{Actor, AdversaryView, Arm, File, Key, ModelActor, Scores};
+use crate::model::{Actor, AdversaryView, Arm, File, Key, ModelActor, ProgramVersion, Scores};
 use crate::pipeline::{
-    CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
-    REVOKED, Solver, Stop, Upcoming, campaign, export_harbor_job, export_store, gather_groups,
-    publish_report, publish_rollouts, report_store,
+    Agents, CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging,
+    PipelineAssets, REVOKED, Solver, Stop, Upcoming, campaign, export_harbor_job, export_store,
+    gather_groups, publish_report, publish_rollouts, report_store,
 };
-use crate::rollout::{AgentConfig, Overflow, rollout_id};
+use crate::rollout::{AgentConfig, Overflow, Preflight, rollout_id};
 use crate::store::{Store, StoreError};
 use crate::verify::{EngineOnDemand, Slots, TrialRunner, Watcher};
 
@@ -152,7 +153,7 @@ async fn drive(
         drain: &interrupts.drain,
         watcher: Watcher::default(),
     };
-    let (models, solver) = solver(args, &config.assets()?, store, &runner)?;
+    let (models, solver) = solver(config, args, store, &runner)?;
     let trial = args.limits.trial_seconds.map(Duration::from_secs);
     let judging = match (args.judge, &models) {
         (JudgeArg::None, _) => Judging::Rules,
@@ -192,6 +193,7 @@ async fn drive(
 /// Refuses options of models if no model acts. They would change nothing.
 fn check_options(args: &RolloutArgs) -> Result<(), Failure> {
     let solver = match args.scaffold {
+        _ if args.agent.is_some() || args.agents.is_some() => return Ok(()),
         ScaffoldArg::Model(_) => return Ok(()),
         ScaffoldArg::Scripted => "scripted",
         ScaffoldArg::Oracle => "oracle",
@@ -228,20 +230,19 @@ fn own_tasks(out: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// The solver that the arguments name, and its models.
 fn solver(
+    config: &Config,
     args: &RolloutArgs,
-    assets: &Assets,
     store: &Store,
     runner: &TrialRunner<'_>,
 ) -> Result<(Option<Arc<Models>>, Solver), Failure> {
-    let entry = match args.scaffold {
-        ScaffoldArg::Scripted => return Ok((None, Solver::Scripted)),
-        ScaffoldArg::Oracle => return Ok((None, Solver::Reference(Actor::Oracle))),
-        ScaffoldArg::Nop => return Ok((None, Solver::Reference(Actor::Nop))),
-        ScaffoldArg::Model(entry) => entry,
+    let Some(scaffolds) = scaffolds(config, args)? else {
+        let solver = match args.scaffold {
+            ScaffoldArg::Oracle => Solver::Reference(Actor::Oracle),
+            ScaffoldArg::Nop => Solver::Reference(Actor::Nop),
+            ScaffoldArg::Scripted | ScaffoldArg::Model(_) => Solver::Scripted,
+        };
+        return Ok((None, solver));
     };
-    let wake = if args.early_wake { Wake::WhenDone } else { Wake::Never };
-    let options = ScaffoldOptions { wake, command: args.agent_command.clone() };
-    let scaffold = (entry.load)(assets, &options)?;
     let role = if args.adversary.is_some() { ModelRole::Adversary } else { ModelRole::Expert };
     let models = models::models(&args.model, Some(role), store, runner.drain)?;
     let arm = arm(args.arm);
@@ -268,6 +269,7 @@ fn solver(
             AdversaryArg::Blind => AdversaryView::Blind,
             AdversaryArg::Tests => AdversaryView::Tests,
         }),
+        program: None,
     };
     let limits = StepLimits {
         turns: args.limits.max_steps,
@@ -280,18 +282,56 @@ fn solver(
         dollars: dollars(args, settings, endpoint)?,
         context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
     };
-    let agent_config = AgentConfig {
+    let of = |scaffold: Arc<dyn Scaffold>| AgentConfig {
+        actor: ModelActor { program: program_version(scaffold.driver()), ..actor.clone() },
         scaffold,
         role,
-        actor,
         limits,
         rounds: args.rounds,
         logprobs: if args.logprobs { Logprobs::Ask } else { Logprobs::No },
         overflow: if args.summarise { Overflow::Summarised } else { Overflow::Ends },
         fork: None,
+        preflight: Preflight::default(),
     };
+    let shares = scaffolds.into_iter().map(|(scaffold, share)| (of(scaffold), share)).collect();
+    let agents = Agents::shared(shares).ok_or_else(|| Failure::usage("--agents names no agent"))?;
     let models = Arc::new(models);
-    Ok((Some(models.clone()), Solver::Model { models, agent: Box::new(agent_config) }))
+    Ok((Some(models.clone()), Solver::Model { models, agents }))
+}
+
+/// A scaffold, and its share of the attempts.
+type Share = (Arc<dyn Scaffold>, u32);
+
+/// The scaffolds in which a model acts, and their shares. `None`: no model acts.
+fn scaffolds(config: &Config, args: &RolloutArgs) -> Result<Option<Vec<Share>>, Failure> {
+    let wake = if args.early_wake { Wake::WhenDone } else { Wake::Never };
+    let options = ScaffoldOptions { wake, command: args.agent_command.clone() };
+    if let Some(Shares(shares)) = &args.agents {
+        let (assets, catalog) = (config.assets()?, agent::catalog(config, &args.agent_data)?);
+        let named = |(name, share): &(String, u32)| -> Result<_, Failure> {
+            let scaffold = match SCAFFOLDS.iter().find(|entry| entry.option == name) {
+                Some(entry) => (entry.load)(&assets, &options)?,
+                None => catalog.scaffold(&AgentName::of(name))?,
+            };
+            Ok((scaffold, *share))
+        };
+        return shares.iter().map(named).collect::<Result<_, _>>().map(Some);
+    }
+    let scaffold = match (&args.agent, args.scaffold) {
+        (Some(agent), _) => agent::catalog(config, &args.agent_data)?.scaffold(agent)?,
+        (None, ScaffoldArg::Model(entry)) => (entry.load)(&config.assets()?, &options)?,
+        (None, ScaffoldArg::Scripted | ScaffoldArg::Oracle | ScaffoldArg::Nop) => return Ok(None),
+    };
+    Ok(Some(vec![(scaffold, 1)]))
+}
+
+/// The version of an installed agent.
+fn program_version(driver: Driver<'_>) -> Option<ProgramVersion> {
+    let Driver::InSandbox(program) = driver else { return None };
+    program.installed.as_ref().map(|installed| ProgramVersion {
+        version: installed.version.clone(),
+        layer: installed.layer.to_string(),
+    })
 }
 
 /// The budget of one rollout in dollars, with the prices of the settings.

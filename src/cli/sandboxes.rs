@@ -5,7 +5,7 @@ use super::config::{Config, Format, runtime};
 use super::exit::Status;
 use super::failure::Outcome;
 use super::say;
-use crate::sandbox::CleanScope;
+use crate::sandbox::{CleanScope, Removed};
 
 pub(super) fn clean(config: &Config, args: &CleanArgs) -> Outcome {
     let scope = if args.images { CleanScope::Everything } else { CleanScope::Containers };
@@ -15,10 +15,14 @@ pub(super) fn clean(config: &Config, args: &CleanArgs) -> Outcome {
     })?;
     match config.format {
         Format::Json => {
-            say::json(&serde_json::json!({ "containers": removed.containers, "images": removed.images }))?;
+            say::json(&serde_json::json!({
+                "containers": removed.containers, "images": removed.images, "layers": removed.layers,
+            }))?;
         }
         Format::Text => {
-            say::line(format!("removed {} containers and {} images", removed.containers, removed.images))?;
+            let Removed { containers, images, layers } = removed;
+            let agents = if args.images { format!(", and {layers} layers of agents") } else { String::new() };
+            say::line(format!("removed {containers} containers and {images} images{agents}"))?;
         }
     }
     Ok(Status::Ok)

@@ -53,6 +53,7 @@ fn by_model(mut rollout: Rollout) -> Rollout {
         endpoint: "local".to_owned(),
         arm: Arm::Base,
         adversary: None,
+        program: None,
     });
     for (number, turn) in record.turns.iter_mut().enumerate() {
         turn.reasoning = Some(format!("I think of step {number}."));

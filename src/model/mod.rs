@@ -60,9 +60,9 @@ pub use task::{Draft, SubmissionSpec, Task, WrongSolution};
 pub use thread::{Thread, ThreadKind, ThreadParent, ThreadShown, ThreadView, joined, opening_messages};
 pub use timings::{RowTiming, ScreeningCost, Timings, TrialCost, TrialSeen};
 pub use trajectory::{
-    Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin, Role,
-    Rollout, Round, ScriptedFailure, Sender, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall,
-    ToolDefinition, TrajectoryRecord, Turn, TurnKind,
+    Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin,
+    ProgramVersion, Role, Rollout, Round, ScriptedFailure, Sender, ShellOutcome, Shown, TaskMetadata, Tokens,
+    ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind,
 };
 pub use variant::{Applies, Variant};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

@@ -55,6 +55,18 @@ pub struct ModelActor {
     /// Set if the model is told to pass without doing the work.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub adversary: Option<AdversaryView>,
+    /// The installed agent through which it acts, if there is one. Its name is the scaffold's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub program: Option<ProgramVersion>,
+}
+
+/// The version of an installed agent, e.g. of Codex.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramVersion {
+    pub version: String,
+    /// Content address of its files.
+    pub layer: String,
 }
 
 /// Assistance that an agent gets in addition to the task (LongCLI-Bench §4.4 and §4.5; `fork` is

@@ -16,6 +16,7 @@ use super::error::Fault;
 use super::event::{Event, EventSink};
 use super::gather::{current_units, read_draft};
 use super::prepared::{PrepareError, PreparedRecord, Ready, prepare};
+use super::shares::Agents;
 use super::stop::Stop;
 use crate::agent::ScaffoldMix;
 use crate::judge::{JudgeError, JudgedTrajectory, judge_once};
@@ -48,7 +49,7 @@ pub enum Solver {
     Scripted,
     Model {
         models: Arc<Models>,
-        agent: Box<AgentConfig>,
+        agents: Agents,
     },
 }
 
@@ -116,7 +117,7 @@ pub async fn campaign(
     let campaign = &Campaign { context, options, events, scripts: OnceCell::new(), turns: Turns::default() };
     let first = match &options.solver {
         // The parent rollout is one attempt more. The forks follow in the same future.
-        Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
+        Solver::Model { agents, .. } if agents.any().actor.arm == Arm::Fork => 1,
         Solver::Model { .. } | Solver::Reference(_) | Solver::Scripted => options.attempts,
     };
     let order = fair(dirs, first);
@@ -135,8 +136,7 @@ pub async fn campaign(
         let name = dirs[task].file_name().unwrap_or(dirs[task].as_os_str()).to_string_lossy().into_owned();
         let Done { members, failed } = done;
         for member in members {
-            let revokes =
-                matches!(&options.solver, Solver::Model { agent, .. } if agent.actor.adversary.is_some());
+            let revokes = matches!(&options.solver, Solver::Model { agents, .. } if agents.any().actor.adversary.is_some());
             if revokes && member.outcome == Outcome::Pass {
                 report.revoked.push((dirs[task].clone(), member.key.clone()));
             }
@@ -285,8 +285,8 @@ async fn attempted(
         Solver::Scripted => {
             add(Box::pin(scripted(context, &campaign.scripts, &ready.record, number)).await?)?;
         }
-        Solver::Model { models, agent } => {
-            let mut agent_config = agent.clone();
+        Solver::Model { models, agents } => {
+            let mut agent_config = agents.of(&task, number).clone();
             agent_config.limits.total =
                 options.trial.unwrap_or(Duration::from_secs(ready.limits.agent_timeout_sec.into()));
             let agent_config = &agent_config;

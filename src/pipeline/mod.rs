@@ -25,6 +25,7 @@ mod read;
 mod redraw;
 mod rehearse;
 mod run;
+mod shares;
 mod stop;
 mod unit;
 
@@ -49,5 +50,6 @@ pub use read::{SECRETS, audit_store, export_store, publish_audit, publish_report
 pub use redraw::Redrawn;
 pub use rehearse::{Rehearsal, Scope, rehearse};
 pub use run::{RunOptions, RunReport, run};
+pub use shares::Agents;
 pub use stop::Stop;
 pub use unit::{DRAFT, Ended, HashedDraft, UNIT, UnitOptions, UnitRecord, certify, hash_draft, unit};

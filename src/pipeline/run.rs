@@ -422,7 +422,7 @@ mod tests {
         };
         let model = |adversary| {
             let (model, endpoint) = ("m".to_owned(), "e".to_owned());
-            Actor::Model(ModelActor { model, endpoint, arm: Arm::Base, adversary })
+            Actor::Model(ModelActor { model, endpoint, arm: Arm::Base, adversary, program: None })
         };
         check(model(None), fixture::CHECKS, (1, 1, 1));
         check(model(None), fixture::CHECKS - 1, (1, 1, 0));

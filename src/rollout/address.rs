@@ -104,7 +104,7 @@ mod tests {
     use crate::lint::attack::attacks;
     use crate::llm::{Options, Settings};
     use crate::model::{File, FileTree, RelPath};
-    use crate::rollout::Forensics;
+    use crate::rollout::{Forensics, Preflight};
     use crate::store::{RunDir, Store};
 
     const SETTINGS: &str = "\
@@ -143,12 +143,14 @@ max_tokens = 64
                 endpoint: "e".to_owned(),
                 arm: Arm::Base,
                 adversary: None,
+                program: None,
             },
             limits: StepLimits::scripted(Duration::from_secs(1)),
             rounds: 0,
             logprobs: Logprobs::No,
             overflow: Overflow::Ends,
             fork: None,
+            preflight: Preflight::default(),
         };
         bend(&mut agent_config);
         influences(&models, &Texts::load(assets, forensics).unwrap(), &agent_config).unwrap()

@@ -10,12 +10,13 @@ use super::address::{address, unit};
 use super::conversations::{self, Loaded, StepConversation};
 use super::evaluation::{Evaluated, Evaluation, RoundPlan, Slot};
 use super::fork::Fork;
+use super::preflight::Preflight;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::texts::Texts;
 use super::turn_log::RoundSeen;
 use crate::agent::{
-    AgentError, AgentProfile, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Machine,
-    Mentor, ModelPolicy, PromptsError, Scaffold, StepLimits, Summariser, open, run_episode, run_installed,
+    AgentError, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Machine, Mentor,
+    ModelPolicy, PromptsError, Scaffold, StepLimits, Summariser, open, run_episode, run_installed,
 };
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
@@ -77,6 +78,8 @@ pub struct AgentConfig {
     pub overflow: Overflow,
     /// The state in which attempts of the arm `fork` begin.
     pub fork: Option<Fork>,
+    /// Where the agent was found to run.
+    pub preflight: Preflight,
 }
 
 /// What happens to a conversation that would not fit the model's context.
@@ -116,6 +119,9 @@ async fn run_attempt(
     let key = address(models, texts, prepared, agent_config, attempt)?;
     if read_record(runner.store, &key)?.is_some() {
         return Ok(key);
+    }
+    if let Driver::InSandbox(program) = agent_config.scaffold.driver() {
+        agent_config.preflight.check(runner, prepared.target, program).await?;
     }
     let unit = unit(prepared, agent_config, attempt);
     let clock = Instant::now();
@@ -198,14 +204,14 @@ async fn run_attempt(
 fn check_supported(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> Result<(), RolloutError> {
     let arm = agent_config.actor.arm;
     let of_one_step = prepared.further.is_empty();
-    let own_loop = matches!(agent_config.scaffold.driver(), Driver::InSandbox { .. });
+    let own_loop = matches!(agent_config.scaffold.driver(), Driver::InSandbox(_));
     let why = match () {
-        () if own_loop && !of_one_step => "the scaffold `command` supports only tasks with one step",
+        () if own_loop && !of_one_step => "installed agents support only tasks with one step",
         () if own_loop && !matches!(arm, Arm::Base | Arm::Plan) => {
-            "the scaffold `command` supports only the arms base and plan"
+            "installed agents support only the arms base and plan"
         }
         () if own_loop && agent_config.overflow == Overflow::Summarised => {
-            "the scaffold `command` manages its own context; use it without --summarise"
+            "installed agents manage their own context; use them without --summarise"
         }
         () if !of_one_step && matches!(arm, Arm::SelfCorrection | Arm::Fork) => {
             "the arms self-correction and fork need a task with one step, and this task has several"
@@ -252,7 +258,11 @@ impl AttemptContext<'_> {
             open(self.agent_config.scaffold.driver(), &episode).await
         };
         let (runner, target) = (self.runner, self.prepared.target);
-        Evaluation { runner, target, slot: Slot::ForJudging }.run(plan, solve, opens).await
+        let layer = match self.agent_config.scaffold.driver() {
+            Driver::InSandbox(program) => program.layer(),
+            Driver::TurnByTurn(_) => None,
+        };
+        Evaluation { runner, target, slot: Slot::ForJudging, layer }.run(plan, solve, opens).await
     }
 
     async fn episode(
@@ -306,10 +316,8 @@ impl AttemptContext<'_> {
                 Driver::TurnByTurn(protocol) => {
                     run_episode(protocol, &mut policy, conversation, instruction, &episode, hooks).await
                 }
-                Driver::InSandbox { command } => {
-                    let agent = &AgentProfile::unknown();
-                    let installed =
-                        Installed { agent, command, models, role: agent_config.role, unit, gave_up };
+                Driver::InSandbox(program) => {
+                    let installed = Installed { program, models, role: agent_config.role, unit, gave_up };
                     run_installed(&installed, instruction, conversation, &episode).await
                 }
             }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::agent::{AgentError, Ended};
 use crate::model::{Assume, Blame, End, Judging, Outcome, Verdict};
-use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox, SandboxError};
+use crate::sandbox::{EngineError, Image, LaunchSpec, LayerId, Sandbox, SandboxError};
 use crate::verify::{
     Act, Blamed, Condition, Control, Judged, JudgedSteps, MissingRunner, NoVerdict, Retain, SANDBOX_LOST,
     SlotPermit, Target, TrialContext, TrialError, TrialRunner, VerifierLog, is_host_busy_beside, prepared,
@@ -19,6 +19,8 @@ pub struct Evaluation<'a> {
     pub runner: &'a TrialRunner<'a>,
     pub target: &'a dyn Target,
     pub slot: Slot,
+    /// What the solver's container sees of an installed agent.
+    pub layer: Option<&'a LayerId>,
 }
 
 /// Who holds the trial slot while an episode is judged. Judging uses the processor, but agents wait
@@ -106,7 +108,7 @@ impl Evaluation<'_> {
         &self,
         opens: &impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Result<(), RolloutError> {
-        let (sandbox, env) = fresh(self.runner, self.target).await?;
+        let (sandbox, env) = fresh(self.runner, self.target, self.layer).await?;
         opens(&sandbox, &env).await?;
         sandbox.destroy().await;
         Ok(())
@@ -118,12 +120,12 @@ impl Evaluation<'_> {
         assume: Assume,
         mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, RolloutError>,
     ) -> Result<Evaluated, RolloutError> {
-        let Self { runner, target, slot } = *self;
+        let Self { runner, target, slot, layer } = *self;
         let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
         let images = target.images(runner, Condition::Ordinary).await.map_err(TrialError::Engine)?;
         let context = TrialContext::new(engine, &images, target, Condition::Ordinary).await;
         let missing_runner = MissingRunner::of(target, Act::Nothing, assume);
-        let context = TrialContext { assume, missing_runner, ..context.map_err(TrialError::Engine)? };
+        let context = TrialContext { assume, missing_runner, layer, ..context.map_err(TrialError::Engine)? };
         if plan.retain == Retain::StateImage {
             context.config.check_savable().map_err(TrialError::Engine)?;
         }
@@ -193,10 +195,12 @@ pub(super) async fn check_savable(runner: &TrialRunner<'_>, target: &dyn Target)
 pub(super) async fn fresh(
     runner: &TrialRunner<'_>,
     target: &dyn Target,
+    layer: Option<&LayerId>,
 ) -> Result<(Sandbox, Vec<(String, String)>), TrialError> {
     let engine = runner.engine.get().await?;
     let images = target.images(runner, Condition::Ordinary).await?;
     let context = TrialContext::new(engine, &images, target, Condition::Ordinary).await?;
+    let context = TrialContext { layer, ..context };
     let sandbox = ready(&context, target).await?;
     Ok((sandbox, context.config.env))
 }
@@ -360,6 +364,9 @@ impl Blamed for RolloutError {
                 AgentError::Call(_)
                 | AgentError::NeverAsked { .. }
                 | AgentError::Foreign(_)
+                | AgentError::NotInstalled { .. }
+                | AgentError::CannotRun { .. }
+                | AgentError::Start(_)
                 | AgentError::Refused { .. }
                 | AgentError::Drained
                 | AgentError::Prompts(_)

@@ -55,7 +55,7 @@ pub async fn fork(
         ..Conversation::default()
     };
     check_savable(runner, prepared.target).await?;
-    let (sandbox, env) = fresh(runner, prepared.target).await?;
+    let (sandbox, env) = fresh(runner, prepared.target, None).await?;
     // The limit is 0 turns: the episode ends when the recorded turns have been executed again.
     let limits = StepLimits { turns: 0, ..agent_config.limits };
     let ended = {

@@ -106,7 +106,7 @@ pub async fn run_script(
     let protocol = protocol(scaffold, hashed)?;
     runner
         .retry(|| async {
-            let (sandbox, env) = fresh(runner, hashed).await?;
+            let (sandbox, env) = fresh(runner, hashed, None).await?;
             let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
             let (conversation, _) =
                 episode(protocol, &hashed.task, &agent, engine, &sandbox, &env, Assume::Nothing).await?;
@@ -122,7 +122,7 @@ fn protocol<'a>(
 ) -> Result<&'a dyn Protocol, RolloutError> {
     match scaffold.driver() {
         Driver::TurnByTurn(protocol) => Ok(protocol),
-        Driver::InSandbox { .. } => Err(RolloutError::UnsupportedConfiguration {
+        Driver::InSandbox(_) => Err(RolloutError::UnsupportedConfiguration {
             task: hashed.task.name.to_string(),
             why: "a scripted expert writes the turns of a scaffold itself",
         }),
@@ -184,7 +184,7 @@ pub async fn run_scripted_episode(
         };
         open(scaffold.driver(), &context).await
     };
-    let evaluation = Evaluation { runner, target: hashed, slot: Slot::Held };
+    let evaluation = Evaluation { runner, target: hashed, slot: Slot::Held, layer: None };
     let evaluated = evaluation.run(RoundPlan::ONLY, solve, opens).await?;
     let log = RolloutLog {
         started_ms,

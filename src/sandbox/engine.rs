@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::{
     CleanScope, Diagnosis, EngineError, Host, HostLoad, HostSize, Image, ImageConfig, ImageError, ImageSpec,
-    LaunchSpec, LayerFile, Removed, Sandbox,
+    KeptLayer, LaunchSpec, Layer, LayerFile, LayerId, LayerState, Removed, Sandbox,
 };
 
 /// Starts containers. An engine knows nothing about commands, files or time-outs. It starts a
@@ -76,6 +76,22 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Vec<LayerFile>, EngineError>> {
         let error = EngineError::Unsupported { engine: self.name(), action: "read the layers of an image" };
         Box::pin(async { Err(error) })
+    }
+
+    /// Keeps a layer, for containers with [`LaunchSpec::layer`]. One that is whole is not filled again.
+    fn keep_layer<'a>(&'a self, _layer: &'a Layer) -> BoxFuture<'a, Result<(), EngineError>> {
+        let error = EngineError::Unsupported { engine: self.name(), action: "keep the layer of an agent" };
+        Box::pin(async { Err(error) })
+    }
+
+    /// What the engine has of a layer.
+    fn layer_state<'a>(&'a self, _layer: &'a LayerId) -> BoxFuture<'a, Result<LayerState, EngineError>> {
+        Box::pin(async { Ok(LayerState::Missing) })
+    }
+
+    /// The layers that the engine keeps, whole or not, in the order of their titles.
+    fn kept_layers(&self) -> BoxFuture<'_, Result<Vec<KeptLayer>, EngineError>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Removes containers and snapshots of processes of this host that have ended. Returns their

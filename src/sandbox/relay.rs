@@ -234,6 +234,7 @@ mod tests {
             workdir: "/",
             purpose: "test",
             preload: Vec::new(),
+            layer: None,
         };
         let sandbox = engine.launch(&spec).await.unwrap();
         let path = place(sandbox.workdir());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{FileTree, Limits, Profile};
 
-use super::{ContainerId, EngineError, Image, Spooled};
+use super::{ContainerId, EngineError, Image, LayerId, Spooled};
 
 /// An image, and the build context for it if it does not exist.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +80,8 @@ pub struct LaunchSpec<'a> {
     pub purpose: &'a str,
     /// Files that must exist before the guest starts.
     pub preload: Vec<Preload>,
+    /// What the container sees at [`super::LAYER_PATH`], read-only.
+    pub layer: Option<&'a LayerId>,
 }
 
 /// The network of a container.
@@ -110,7 +112,7 @@ pub enum CleanScope {
     Orphans,
     /// All containers and snapshots of termsmith on this engine, also those of living processes.
     Containers,
-    /// All containers and snapshots, and every image of a task.
+    /// All containers and snapshots, every image of a task, and the layers of agents.
     Everything,
 }
 
@@ -119,4 +121,6 @@ pub enum CleanScope {
 pub struct Removed {
     pub containers: usize,
     pub images: usize,
+    /// Layers of agents.
+    pub layers: usize,
 }

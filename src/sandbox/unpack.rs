@@ -71,6 +71,7 @@ mod tests {
             workdir: "/",
             purpose: "test",
             preload: Vec::new(),
+            layer: None,
         };
         let sandbox = engine.launch(&spec).await.unwrap();
         let mut empty = tar::Builder::new(Vec::new());

@@ -53,6 +53,7 @@ pub fn solver_container<'a>(image: &'a Image, task: &'a Task) -> LaunchSpec<'a> 
         workdir: task.submission.workdir(),
         purpose: "solver",
         preload: Vec::new(),
+        layer: None,
     }
 }
 
@@ -131,7 +132,11 @@ impl Target for HashedTask<'_> {
     }
 
     fn solver<'a>(&'a self, context: &'a TrialContext<'_>) -> LaunchSpec<'a> {
-        LaunchSpec { limits: &context.limits, ..solver_container(&context.images.solver, &self.task) }
+        LaunchSpec {
+            limits: &context.limits,
+            layer: context.layer,
+            ..solver_container(&context.images.solver, &self.task)
+        }
     }
 
     fn prepare<'a>(

@@ -117,6 +117,7 @@ impl Target for Foreign {
             workdir: self.workdir.as_deref().unwrap_or(&context.config.workdir),
             purpose: "solver",
             preload: Vec::new(),
+            layer: context.layer,
         }
     }
 

@@ -313,6 +313,7 @@ pub(super) fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -
         workdir: "/",
         purpose: "verifier",
         preload: Vec::new(),
+        layer: None,
     }
 }
 

@@ -150,7 +150,7 @@ impl StepContext<'_> {
         let config = engine.image_config(image).await.map_err(engine_failed)?;
         // As in Harbor, the task's work directory holds for both containers.
         let workdir = self.task.workdir.as_deref().unwrap_or(&config.workdir);
-        let spec = LaunchSpec { image, workdir, purpose: "verifier", ..self.spec.clone() };
+        let spec = LaunchSpec { image, workdir, purpose: "verifier", layer: None, ..self.spec.clone() };
         // The tests have the variables of their own image.
         let apart = StepContext { config: &config, spec, ..self.clone() };
         let verifier = engine.launch(&apart.spec).await.map_err(engine_failed)?;

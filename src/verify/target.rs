@@ -14,7 +14,7 @@ use super::no_verdict::NoVerdict;
 use super::room::VerifierLog;
 use super::runner::{TrialError, TrialRunner};
 use crate::model::{Assume, CheckId, EnvironmentDigest, FileTree, Judging, Limits, Verdict};
-use crate::sandbox::{Engine, EngineError, Image, ImageConfig, LaunchSpec, Sandbox};
+use crate::sandbox::{Engine, EngineError, Image, ImageConfig, LaunchSpec, LayerId, Sandbox};
 
 /// A task that can be tried. Our own tasks ([`super::HashedTask`]) are judged in the clean room.
 /// Tasks of other makers ([`super::Foreign`]) are judged as they declare.
@@ -142,6 +142,8 @@ pub struct TrialContext<'a> {
     /// Who is to blame for a loss without evidence.
     pub assume: Assume,
     pub missing_runner: MissingRunner,
+    /// What the solver's container sees of an installed agent.
+    pub layer: Option<&'a LayerId>,
 }
 
 impl<'a> TrialContext<'a> {
@@ -160,6 +162,7 @@ impl<'a> TrialContext<'a> {
             condition,
             assume: Assume::Nothing,
             missing_runner: MissingRunner::Ignored,
+            layer: None,
         })
     }
 }

@@ -51,6 +51,7 @@ fn checks_that_run_out_of_time_leave_no_reward() {
                 workdir: "/app",
                 purpose: "test",
                 preload: Vec::new(),
+                layer: None,
             };
             let sandbox = engine.launch(&spec).await.unwrap();
             let mut tests = task.tests.clone();

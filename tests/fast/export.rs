@@ -324,6 +324,7 @@ fn filters_and_counts() {
         endpoint: "e".to_owned(),
         arm: Arm::Base,
         adversary: Some(AdversaryView::Blind),
+        program: None,
     });
     groups[0].push(cheat);
     let mut caught = rollout("ai_ml", 0, 6, 2, CHECKS);
@@ -438,6 +439,7 @@ fn the_card_with_models_and_imported_rollouts() {
             endpoint: "local".to_owned(),
             arm: Arm::Plan,
             adversary: None,
+            program: None,
         });
         rollout
     };

@@ -95,6 +95,7 @@ pub(crate) fn spec<'a>(image: &'a Image, limits: &'a Limits) -> LaunchSpec<'a> {
         workdir: WORKDIR,
         purpose: "test",
         preload: Vec::new(),
+        layer: None,
     }
 }
 

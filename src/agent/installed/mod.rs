@@ -19,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use super::conversation::Conversation;
 use super::ended::{Ended, ended_by_loss};
 use super::error::AgentError;
+use super::program::{INSTRUCTION_FILE, Launch, Program, StartContext};
 use super::scaffold::{Driver, EpisodeContext, Machine, Scaffold, ScaffoldEntry, ScaffoldLoadError};
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
 use crate::sandbox::{ExecLimit, RelayCall, SandboxError};
-use crate::syntax::shell_word;
 
 use proxy::{Proxy, Served};
 use threads::{Keys, Rules};
@@ -35,7 +35,7 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: NAME,
     description: "A program in the sandbox, --agent-command, that reaches the model at its own loopback address",
     load: |_, options| match &options.command {
-        Some(command) => Ok(Arc::new(InstalledAgent { command: command.clone() })),
+        Some(command) => Ok(Arc::new(InstalledAgent::new(Program::of_command(command)))),
         None => Err(ScaffoldLoadError::NoCommand { scaffold: NAME }),
     },
 };
@@ -44,8 +44,6 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 const NAME: &str = "command";
 /// Port of the model endpoint. Arbitrary; no well-known service uses it.
 pub const PORT: u16 = 8421;
-/// Path of the task's instruction.
-const INSTRUCTION: &str = "/run/agent/instruction.md";
 /// Bytes of the agent's output that are kept. The output is a log, not an observation.
 const LOG_BYTES: usize = 64 << 10;
 /// The guest's time limit for the agent. The host ends it at the episode's deadline, which moves while model calls wait; this is longer than any.
@@ -61,47 +59,34 @@ const MAY_GIVE_UP: u32 = 2;
 
 /// The scaffold of agents that run their own loop. It has no texts, since the agent writes its own prompts.
 #[derive(Clone, Debug)]
-struct InstalledAgent {
-    command: String,
+pub(super) struct InstalledAgent {
+    program: Program,
+}
+
+impl InstalledAgent {
+    pub(super) fn new(program: Program) -> Self {
+        Self { program }
+    }
 }
 
 impl Scaffold for InstalledAgent {
-    fn name(&self) -> &'static str {
-        NAME
+    fn name(&self) -> &str {
+        &self.program.name
     }
 
     fn digest(&self) -> String {
-        blake3::hash(self.command.as_bytes()).to_hex().to_string()
+        self.program.digest()
     }
 
     fn driver(&self) -> Driver<'_> {
-        Driver::InSandbox { command: &self.command }
-    }
-}
-
-/// How the requests of an agent are read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentProfile {
-    /// The name in messages.
-    pub name: String,
-    /// The header that names the conversation of a request. Requests without it are of the main one.
-    pub thread_header: Option<String>,
-    pub few_shot: FewShot,
-}
-
-impl AgentProfile {
-    /// Of a program of which nothing is known.
-    pub fn unknown() -> Self {
-        Self { name: NAME.to_owned(), thread_header: None, few_shot: FewShot::FirstRequest }
+        Driver::InSandbox(&self.program)
     }
 }
 
 /// One run of an installed agent.
 #[derive(Debug)]
 pub struct Installed<'a> {
-    pub agent: &'a AgentProfile,
-    /// Command line for bash. `$INSTRUCTION_FILE` names the task, `$MODEL` the model; the variables that OpenAI's clients read are set.
-    pub command: &'a str,
+    pub program: &'a Program,
     pub models: &'a Models,
     pub role: ModelRole,
     pub unit: &'a str,
@@ -134,18 +119,20 @@ pub async fn run_installed(
         Err(error) if episode.machine == Machine::Fresh => return Err(AgentError::NotStarted(error)),
         Err(error) => return lost(error),
     };
-    let model = shell_word(&settings.model);
-    let command = format!(
-        "export INSTRUCTION_FILE={INSTRUCTION} MODEL={model} OPENAI_API_KEY=none \
-         OPENAI_BASE_URL=http://127.0.0.1:{PORT}/v1 OPENAI_API_BASE=http://127.0.0.1:{PORT}/v1\n{}",
-        installed.command
-    );
+    let origin = format!("http://127.0.0.1:{PORT}");
+    let context = StartContext { instruction, model: &settings.model, origin: &origin };
+    let Launch { files, command } = installed.program.launch(&context)?;
+    for (path, text) in &files {
+        if let Err(error) = sandbox.put(path, text.as_bytes(), 0o600).await {
+            return lost(error);
+        }
+    }
     let limit = ExecLimit { timeout: GUEST_LIMIT, max_output: LOG_BYTES };
     let rules = Rules {
-        agent: installed.agent.name.clone(),
+        agent: installed.program.name.clone(),
         instruction: instruction.to_owned(),
-        keys: if installed.agent.thread_header.is_some() { Keys::Header } else { Keys::None },
-        few_shot: installed.agent.few_shot,
+        keys: if installed.program.threads.is_some() { Keys::Header } else { Keys::None },
+        few_shot: installed.program.few_shot,
     };
     let proxy = Proxy::new(installed, episode, rules);
     let started = Instant::now();
@@ -216,7 +203,7 @@ pub(super) async fn open(
     instruction: &str,
 ) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
     let sandbox = episode.sandbox;
-    sandbox.put(INSTRUCTION, instruction.as_bytes(), 0o644).await?;
+    sandbox.put(INSTRUCTION_FILE, instruction.as_bytes(), 0o644).await?;
     let calls = sandbox.serve_port(PORT).await?;
     sandbox.shell(":", &ExecLimit::default()).await?;
     Ok(calls)

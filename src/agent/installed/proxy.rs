@@ -190,7 +190,7 @@ impl<'a> Proxy<'a> {
     async fn handle(&self, call: RelayCall, agent_ended: &CancellationToken) -> Result<(), AgentError> {
         let (settings, _) = self.installed.models.settings(self.installed.role)?;
         let read = Request::read(&call.request);
-        let header = self.installed.agent.thread_header.as_deref();
+        let header = self.installed.program.threads.as_ref().map(|headers| headers.thread.as_str());
         let key = read.as_ref().ok().zip(header).and_then(|(request, name)| request.header(name));
         let key = key.map(str::to_owned);
         let inquiry = match read {

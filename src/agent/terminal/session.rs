@@ -339,6 +339,7 @@ mod tests {
             workdir: "/",
             purpose: "test",
             preload: Vec::new(),
+            layer: None,
         };
         let sandbox = engine.launch(&spec).await.unwrap();
         let guest = sandbox.shell("echo $PPID", &ExecLimit::default()).await.unwrap().output;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document::{Agent, object};
-use crate::model::{Actor, Rollout, ToolDefinition};
+use crate::model::{Actor, ModelActor, Rollout, ToolDefinition};
 
 /// Name and version of the agent. The version is `None` if an imported rollout does not state it.
 pub(in crate::export) fn agent_identity(rollout: &Rollout) -> (String, Option<String>) {
@@ -11,6 +11,9 @@ pub(in crate::export) fn agent_identity(rollout: &Rollout) -> (String, Option<St
     let ours = |name: &str| (format!("termsmith-{name}"), Some(env!("CARGO_PKG_VERSION").to_owned()));
     match &record.actor {
         Actor::Imported(origin) => (origin.agent.clone(), origin.agent_version.clone()),
+        Actor::Model(ModelActor { program: Some(program), .. }) => {
+            (record.scaffold.clone(), Some(program.version.clone()))
+        }
         Actor::Model(_) => ours(&record.scaffold),
         Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => ours(record.actor.teacher()),
     }

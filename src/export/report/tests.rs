@@ -13,8 +13,13 @@ fn attempt(index: u32, number: u32, passed: u32) -> Attempt {
 /// The attempt as a model's. Each turn read 100 tokens and wrote 10.
 fn by_model(mut attempt: Attempt, arm: Arm, adversary: Option<AdversaryView>) -> Attempt {
     let record = &mut attempt.rollout.record;
-    record.actor =
-        Actor::Model(ModelActor { model: "m".to_owned(), endpoint: "local".to_owned(), arm, adversary });
+    record.actor = Actor::Model(ModelActor {
+        model: "m".to_owned(),
+        endpoint: "local".to_owned(),
+        arm,
+        adversary,
+        program: None,
+    });
     for turn in &mut record.turns {
         turn.usage = Some(Tokens { prompt: 100, completion: 10 });
     }

@@ -30,6 +30,7 @@ impl DockerEngine {
             workdir: "/",
             purpose: "build-control",
             preload: Vec::new(),
+            layer: None,
         };
         self.launch(&spec).await?.destroy().await;
         Ok(())

@@ -26,9 +26,9 @@ use super::api::{self, asked_again};
 use super::container::DockerContainer;
 use super::quota;
 use super::snapshot::is_snapshot;
-use super::terminals;
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
+use super::{terminals, volumes};
 
 /// Size of the pieces in which an upload is sent.
 const UPLOAD_PIECE: u64 = 256 << 10;
@@ -229,6 +229,7 @@ impl Shared {
         if self.limits_terminals {
             mounts.push(terminals::mount());
         }
+        mounts.extend(spec.layer.map(volumes::mount));
         let create = async |body: ContainerCreateBody| {
             let options = CreateContainerOptionsBuilder::new().name(id.as_str()).build();
             let created = self.docker.create_container(Some(options), body).await;

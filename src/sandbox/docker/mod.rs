@@ -28,6 +28,7 @@ mod state;
 mod sweep;
 mod tcp;
 mod terminals;
+mod volumes;
 mod watchdog;
 mod writable_layer;
 
@@ -49,7 +50,8 @@ use super::guest_binary;
 use super::owner::Owner;
 use super::{
     CleanScope, ContainerId, Engine, EngineApi, EngineEntry, EngineError, HostLoad, HostSize, Image,
-    ImageConfig, ImageError, ImageSpec, LaunchSpec, LayerFile, Removed, Sandbox,
+    ImageConfig, ImageError, ImageSpec, KeptLayer, LaunchSpec, Layer, LayerFile, LayerId, LayerState,
+    Removed, Sandbox,
 };
 
 use discovery::Environment;
@@ -258,6 +260,18 @@ impl EngineApi for DockerEngine {
             let answered = self.shared.docker.ping().await;
             answered.map(drop).map_err(|error| self.shared.error("ping the engine", error))
         })
+    }
+
+    fn keep_layer<'a>(&'a self, layer: &'a Layer) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(self.keep_layer(layer))
+    }
+
+    fn layer_state<'a>(&'a self, layer: &'a LayerId) -> BoxFuture<'a, Result<LayerState, EngineError>> {
+        Box::pin(self.layer_state(layer))
+    }
+
+    fn kept_layers(&self) -> BoxFuture<'_, Result<Vec<KeptLayer>, EngineError>> {
+        Box::pin(self.kept_layers())
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<usize, EngineError>> {

@@ -10,7 +10,7 @@ use crate::sandbox::container::Pause;
 use crate::sandbox::{Change, ContainerId, EngineError, Image};
 
 use super::api::{self, asked_again};
-use super::{DockerEngine, OWNER_LABEL, Shared, terminals};
+use super::{DockerEngine, OWNER_LABEL, Shared, volumes};
 
 /// The engine's word for a mount that an image declares.
 pub(super) const VOLUME: &str = "volume";
@@ -39,7 +39,7 @@ impl DockerEngine {
         }
         let inspected = self.shared.inspected_with_size(id).await?;
         let size = inspected.size_rw;
-        let mut mounts = inspected.mounts.into_iter().flatten().filter(|mount| !terminals::is_ours(mount));
+        let mut mounts = inspected.mounts.into_iter().flatten().filter(|mount| !volumes::is_ours(mount));
         if let Some(path) = mounts.find_map(volume_at) {
             return Err(EngineError::VolumeNotSavable { path });
         }

@@ -47,6 +47,7 @@ impl DockerEngine {
                 self.shared.remove_image(&reference).await?;
                 removed.images += 1;
             }
+            removed.layers = self.shared.remove_layers().await?;
         }
         Ok(removed)
     }

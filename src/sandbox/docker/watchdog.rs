@@ -17,7 +17,7 @@ use super::in_flight::Look;
 use super::quota::POLLED_EVERY;
 use super::snapshot::VOLUME;
 use super::writable_layer::{Held, MAX_FILES, MAX_PATHS, Most, Usage, WritableLayer, level};
-use super::{DockerEngine, Shared, pools, terminals};
+use super::{DockerEngine, Shared, pools, volumes};
 
 /// Free space on the host below which a warning is logged. It is no reason to kill a container that
 /// is within its own limits.
@@ -205,7 +205,7 @@ impl Shared {
         let has_layer = layer.is_some();
         let volumes = inspected.mounts.into_iter().flatten();
         let volumes =
-            volumes.filter(|mount| mount.typ.as_deref() == Some(VOLUME) && !terminals::is_ours(mount));
+            volumes.filter(|mount| mount.typ.as_deref() == Some(VOLUME) && !volumes::is_ours(mount));
         let folders: Vec<_> =
             layer.into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from)).collect();
         let files = [inspected.hostname_path, inspected.hosts_path, inspected.resolv_conf_path];

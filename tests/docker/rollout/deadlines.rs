@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use termsmith::agent::{
-    AgentError, AgentProfile, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks,
-    Installed, Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode,
+    AgentError, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed,
+    Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Program, Scaffold, StepLimits, run_episode,
     run_installed,
 };
 use termsmith::harbor::read_task;
@@ -246,14 +246,13 @@ async fn installed_after(
     let (_dir, store) = fresh_store();
     let models = models(server, &store, TIMEOUT, 2);
     let body = r#"{"model":"m","messages":[{"role":"user","content":"Hello?"}]}"#;
-    let command = format!(
+    let program = Program::of_command(format!(
         "(exec 3<>/dev/tcp/127.0.0.1/8421; printf 'POST /v1/chat/completions HTTP/1.1\\r\\nhost: x\\r\\n\
          content-type: application/json\\r\\ncontent-length: {}\\r\\n\\r\\n%s' '{body}' >&3; {then})",
         body.len()
-    );
+    ));
     let (role, gave_up) = (ModelRole::Expert, &AtomicU32::new(gave_up));
-    let agent = &AgentProfile::unknown();
-    let installed = Installed { agent, command: &command, models: &models, role, unit: "u", gave_up };
+    let installed = Installed { program: &program, models: &models, role, unit: "u", gave_up };
     let limits = StepLimits::scripted(total);
     let deadline = Deadline::after(total, sandbox.clock().clone());
     let episode = EpisodeContext {
@@ -307,7 +306,7 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
         let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
         let late = format!("(sleep 2\n{REFERENCE}) >/dev/null 2>&1 &");
         let (occupied, has_ended) = (parts.slots.acquire(0).await, Notify::new());
-        let evaluation = Evaluation { runner: &runner, target: &hashed, slot: Slot::ForJudging };
+        let evaluation = Evaluation { runner: &runner, target: &hashed, slot: Slot::ForJudging, layer: None };
         let judged = evaluation.run(
             RoundPlan::ONLY,
             async |_, sandbox, _, _| {
@@ -337,7 +336,7 @@ fn an_interrupted_run_judges_finished_episodes() {
             let parts = RunnerParts::new(engine.clone(), 1);
             let runner = parts.runner(&store);
             target.build(&runner).await.unwrap().unwrap();
-            let evaluation = Evaluation { runner: &runner, target, slot: Slot::ForJudging };
+            let evaluation = Evaluation { runner: &runner, target, slot: Slot::ForJudging, layer: None };
             let evaluated = evaluation.run(
                 RoundPlan::ONLY,
                 async |_, sandbox, _, _| {
@@ -374,7 +373,7 @@ fn a_step_whose_sandbox_is_lost_ends_the_task() {
         let runner = parts.runner(&store);
         let task = of_another_maker("sound-two-steps");
         task.build(&runner).await.unwrap().unwrap();
-        let evaluation = Evaluation { runner: &runner, target: &task, slot: Slot::ForJudging };
+        let evaluation = Evaluation { runner: &runner, target: &task, slot: Slot::ForJudging, layer: None };
         let check = async |first: End, last: End, expect: (End, Outcome)| {
             let evaluated = evaluation.run(
                 RoundPlan::ONLY,

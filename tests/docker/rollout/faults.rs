@@ -9,10 +9,10 @@ use termsmith::assets::Assets;
 use termsmith::llm::{Budget, ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, ModelActor, Outcome, Rollout};
 use termsmith::pipeline::{
-    CampaignContext, CampaignOptions, CampaignReport, Capacity, Judging, PipelineAssets,
+    Agents, CampaignContext, CampaignOptions, CampaignReport, Capacity, Judging, PipelineAssets,
     Solver as CampaignSolver, Stop, campaign, gather_groups,
 };
-use termsmith::rollout::{AgentConfig, Overflow};
+use termsmith::rollout::{AgentConfig, Overflow, Preflight};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::EngineOnDemand;
 
@@ -52,6 +52,7 @@ async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignR
             endpoint: "test".to_owned(),
             arm: Arm::Base,
             adversary: None,
+            program: None,
         },
         limits: StepLimits {
             turns: 8,
@@ -63,9 +64,10 @@ async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignR
         logprobs: Logprobs::No,
         overflow: Overflow::Ends,
         fork: None,
+        preflight: Preflight::default(),
     };
     let options = CampaignOptions {
-        solver: CampaignSolver::Model { models: models.clone(), agent: Box::new(agent_config) },
+        solver: CampaignSolver::Model { models: models.clone(), agents: Agents::one(agent_config) },
         attempts: ATTEMPTS,
         fork_at: 0,
         trial: Some(Duration::from_secs(600)),

@@ -16,6 +16,8 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use self::canonical::{Unit, UnitKind, request_hash, tools_hash, units};
 use crate::agent::conversation::TurnSeen;
 use crate::llm::{ChatMessage, ChatRequest, ChatRole};
@@ -42,9 +44,11 @@ pub(super) enum Keys {
 }
 
 /// Where assistant messages may be that no model wrote, e.g. examples in a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FewShot {
     /// Nowhere.
+    #[default]
     Never,
     /// In requests before any reply. Later requests may repeat them.
     FirstRequest,
