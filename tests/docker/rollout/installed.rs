@@ -300,9 +300,13 @@ while True:
     let args =
         [&args[..], &["--base-url", &base_url, "--model", "m", "--max-steps", "2", "--out", "out"]].concat();
     let started = Instant::now();
-    let report = tokio::task::block_in_place(|| bench.run(&args).ok());
+    let document = tokio::task::block_in_place(|| {
+        let report: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+        let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
+        serde_json::from_str::<Value>(&bench.run(&["--json", "show", &id, "--out", "out"]).ok().out).unwrap()
+    });
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
-    assert!(report.out.contains("step_limit"), "{}", report.out);
+    assert_eq!(document["extra"]["end"], "step_limit", "{document}");
     assert_eq!(server.requests(), 2);
     let seen = files(&bench.path("out/observed"));
     let says = b"I go on after 403";
