@@ -147,7 +147,7 @@ fn check_return(name: &str, out: &Rollout, back: &Rollout) {
             "{name}"
         );
         assert!(scripted || (&written.reasoning, written.usage) == (&read.reasoning, read.usage), "{name}");
-        assert_eq!(written.tool_calls.len(), read.tool_calls.len(), "{name}");
+        assert_eq!(written.tool_calls, read.tool_calls, "{name}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! The ATIF objects that termsmith writes.
 
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::model::{CallDetail, Tokens};
@@ -92,9 +94,30 @@ pub(super) struct Metrics {
 pub(super) struct ToolCall {
     pub(super) tool_call_id: String,
     pub(super) function_name: String,
-    pub(super) arguments: Map<String, Value>,
+    pub(super) arguments: ObjectText,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(super) extra: Map<String, Value>,
+}
+
+/// The text of a JSON object. Its keys keep their order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ObjectText(String);
+
+impl ObjectText {
+    /// The text, if it is an object.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str::<Map<String, Value>>(text).ok().map(|_| Self(text.to_owned()))
+    }
+
+    pub(super) fn of(object: Value) -> Self {
+        Self(Value::Object(self::object(object)).to_string())
+    }
+}
+
+impl Serialize for ObjectText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0).map_err(S::Error::custom)?.serialize(serializer)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

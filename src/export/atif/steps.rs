@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::document::{Metrics, Observation, ObservationResult, Step, ToolCall, object};
+use super::document::{Metrics, ObjectText, Observation, ObservationResult, Step, ToolCall, object};
 use super::stamps::Stamps;
 use crate::clock::iso8601;
 use crate::model::{
@@ -190,10 +190,12 @@ fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
 
 /// A function call of the model.
 fn model_call(call: &crate::model::ToolCall) -> ToolCall {
-    let (arguments, extra) = match serde_json::from_str(&call.arguments) {
-        Ok(Value::Object(arguments)) => (arguments, Map::new()),
+    let (arguments, extra) = match ObjectText::parse(&call.arguments) {
+        Some(arguments) => (arguments, Map::new()),
         // ATIF requires an object as arguments.
-        _ => (object(json!({ "arguments": call.arguments })), object(json!({ "malformed": true }))),
+        None => {
+            (ObjectText::of(json!({ "arguments": call.arguments })), object(json!({ "malformed": true })))
+        }
     };
     ToolCall { tool_call_id: call.id.clone(), function_name: call.name.clone(), arguments, extra }
 }
@@ -206,7 +208,7 @@ fn parsed(turn: &Turn, number: usize, submit: Submit) -> Vec<ToolCall> {
     let call = |at: usize, name: &str, arguments: Value| ToolCall {
         tool_call_id: id(at),
         function_name: name.to_owned(),
-        arguments: object(arguments),
+        arguments: ObjectText::of(arguments),
         extra: object(json!({ "parsed": true })),
     };
     let acts = turn.acts.iter().enumerate().map(|(at, act)| match act {

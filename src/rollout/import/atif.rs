@@ -454,11 +454,11 @@ fn is_terminus(call: &Call) -> bool {
 }
 
 fn tool_call(call: &Call) -> ToolCall {
-    let arguments = match (call.text("arguments"), &call.arguments) {
+    let arguments = match (call.text("arguments"), &call.arguments.value) {
         (Some(text), _) if call.is("malformed") => text.to_owned(),
         (_, Value::String(text)) => text.clone(),
         (_, Value::Null) => "{}".to_owned(),
-        (_, arguments) => arguments.to_string(),
+        (_, _) => call.arguments.text.clone(),
     };
     ToolCall { id: call.tool_call_id.clone(), name: call.function_name.clone(), arguments }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::atif::{Empty, OURS, TERMINUS};
@@ -163,9 +164,25 @@ pub(super) struct Call {
     #[serde(default)]
     pub(super) function_name: String,
     #[serde(default)]
-    pub(super) arguments: Value,
+    pub(super) arguments: Arguments,
     #[serde(default)]
     pub(super) extra: Option<Map<String, Value>>,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    pub(super) value: Value,
+    /// The JSON text. Its keys have the model's order.
+    pub(super) text: String,
+}
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let value = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(Self { value, text: text.get().to_owned() })
+    }
 }
 
 impl Call {
@@ -176,7 +193,7 @@ impl Call {
 
     /// An argument, if it is text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.arguments.get(name)?.as_str()
+        self.arguments.value.get(name)?.as_str()
     }
 }
 
