@@ -9,6 +9,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, syntax::SyntaxConfig};
 use serde::Serialize;
 
+use super::atif::program_version;
 use super::figures::{Content, Figures};
 use super::row::{Column, is_json};
 use super::secrets::SecretReport;
@@ -21,12 +22,14 @@ use crate::model::{Actor, Rollout, Scores, floored_percent, table_cell};
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
 
-/// Who acted in rollouts: agent, scaffold and arm.
+/// Who acted in rollouts: agent, scaffold with its version, and arm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Teacher {
     kind: TeacherKind,
     name: String,
     scaffold: String,
+    /// Of an agent that is not termsmith's own.
+    version: Option<String>,
     arm: &'static str,
 }
 
@@ -63,6 +66,7 @@ impl Teacher {
             kind,
             name: actor.teacher().to_owned(),
             scaffold: rollout.record.scaffold.clone(),
+            version: program_version(rollout),
             arm: actor.arm().as_str(),
         }
     }
@@ -81,6 +85,7 @@ struct TeacherRow<'a> {
     kind: TeacherKind,
     name: Cow<'a, str>,
     scaffold: Cow<'a, str>,
+    version: Option<Cow<'a, str>>,
     arm: &'a str,
     rollouts: Scores,
 }
@@ -189,6 +194,7 @@ pub(super) fn render(
                 kind: who.kind,
                 name: table_cell(&who.name),
                 scaffold: table_cell(&who.scaffold),
+                version: who.version.as_deref().map(table_cell),
                 arm: who.arm,
                 rollouts: counts.rollouts,
             })

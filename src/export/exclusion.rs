@@ -3,6 +3,7 @@
 use super::actions::{actions, commands};
 use super::function_messages::has_functions;
 use super::messages::has_empty_message;
+use super::rollout_columns::working_threads;
 use super::train::{FailedTurns, flags};
 use super::{ExportOptions, SftFilter};
 use crate::model::Rollout;
@@ -50,9 +51,11 @@ fn exclusion(rollout: &Rollout, options: &ExportOptions) -> Option<Exclusion> {
         Some(Exclusion::WithoutTurns)
     } else if rollout.record.is_adversarial() {
         Some(Exclusion::Adversarial)
-    } else if has_empty_message(rollout) {
+    } else if working_threads(rollout).any(|view| has_empty_message(&view.rollout)) {
         Some(Exclusion::WithEmptyMessage)
-    } else if options.failed_turns == FailedTurns::Drop && flags(rollout).contains(&false) {
+    } else if options.failed_turns == FailedTurns::Drop
+        && working_threads(rollout).any(|view| flags(&view.rollout).contains(&false))
+    {
         Some(Exclusion::WithFailedTurns)
     } else {
         None

@@ -126,7 +126,7 @@ pub(crate) fn calling(mut rollout: Rollout) -> Rollout {
         turn.acts = turn.tool_calls.iter().filter_map(|_| turn.acts.first().cloned()).collect();
         let text = shown.first().map(|shown| shown.content.clone()).unwrap_or_default();
         let results = turn.tool_calls.iter().rev();
-        *shown = results.map(|call| Shown::result(call.id.clone(), text.clone())).collect();
+        *shown = results.map(|call| Shown::result(&call.id, &text)).collect();
     }
     rollout
 }

@@ -6,19 +6,24 @@
 //! joined.
 
 use super::json_text::{ObjectText, as_python_writes};
-use super::messages::Branch;
+use super::messages::Segment;
 use crate::llm::{sent_arguments, sent_name};
-use crate::model::{Message, Role, Rollout, Sender, Shown, ToolCall, ToolDefinition, Turn};
+use crate::model::{Handoff, Message, Role, Rollout, ThreadKind, ToolCall, ToolDefinition, Turn};
 
-/// Whether the model could call functions in this rollout.
+/// Whether the model could call functions in the main conversation or in a sub-agent's.
 pub(super) fn has_functions(rollout: &Rollout) -> bool {
-    !rollout.record.tools.is_empty()
+    let has = |tools: &[ToolDefinition], handoffs: &[Handoff]| {
+        !tools.is_empty() || handoffs.iter().any(|handoff| handoff.tools.iter().flatten().next().is_some())
+    };
+    let record = &rollout.record;
+    let mut sub_agents = record.threads.iter().filter(|thread| thread.kind == ThreadKind::Subagent);
+    has(&record.tools, &record.handoffs) || sub_agents.any(|thread| has(&thread.tools, &thread.handoffs))
 }
 
-/// The functions that the model could call, as they were declared in its requests. `None` if there
-/// were none: templates treat an empty list as functions.
-pub(super) fn definitions(rollout: &Rollout) -> Option<Vec<String>> {
-    let tools = &rollout.record.tools;
+/// The functions that the model could call in a segment, as its requests declared them. `None` if
+/// there were none: templates treat an empty list as functions.
+pub(super) fn definitions(rollout: &Rollout, segment: usize) -> Option<Vec<String>> {
+    let tools = rollout.record.tools_of(segment);
     (!tools.is_empty()).then(|| tools.iter().map(definition).collect())
 }
 
@@ -44,45 +49,34 @@ pub(super) struct FunctionConversation {
 }
 
 impl FunctionConversation {
-    /// The messages of `branch`. `train` has a flag for each of its turns.
-    pub(super) fn of(rollout: &Rollout, branch: &Branch, train: &[bool]) -> Self {
-        let mut messages = context(rollout, branch.segment);
+    /// The messages of `segment`. `train` has a flag for each of its turns.
+    pub(super) fn of(rollout: &Rollout, segment: &Segment, train: &[bool]) -> Self {
+        // Every assistant message has a flag, so that readers need not know the context.
+        let mut messages: Vec<String> =
+            rollout.opening(segment.number).iter().map(|message| json(message, false)).collect();
         let n_context = messages.len();
         let turns = rollout.record.turns.iter().zip(&rollout.shown);
-        let turns = turns.skip(branch.turns.start).take(branch.turns.len());
+        let turns = turns.skip(segment.turns.start).take(segment.turns.len());
         for ((turn, shown), train) in turns.zip(train) {
-            messages.push(assistant(turn, *train));
-            messages.extend(shown.iter().map(observation));
+            messages.push(json(&Message::of(turn), *train));
+            messages.extend(shown.iter().map(|shown| json(&shown.message(), false)));
         }
         // No message of the model follows the last observations.
-        let last = branch.turns.end.checked_sub(1).and_then(|last| rollout.shown.get(last));
+        let last = segment.turns.end.checked_sub(1).and_then(|last| rollout.shown.get(last));
         messages.truncate(messages.len() - last.map_or(0, Vec::len));
         Self { messages, n_context }
     }
 }
 
-/// The messages that a model read before its first answer in a segment.
-fn context(rollout: &Rollout, segment: usize) -> Vec<String> {
-    rollout.opening(segment).iter().map(given).collect()
-}
-
-/// A message of the context.
-fn given(message: &Message) -> String {
-    match message.role {
-        Role::System => self::message("system", &message.content),
-        Role::User => self::message("user", &message.content),
-        // Every assistant message has a flag, so that readers need not know the context.
-        Role::Assistant => spoken(message, false),
-        Role::Tool => result(message.tool_call.as_deref().unwrap_or_default(), &message.content),
-    }
-}
-
-fn assistant(turn: &Turn, train: bool) -> String {
-    spoken(&Message::of(turn), train)
-}
-
-fn spoken(message: &Message, train: bool) -> String {
-    let mut text = begun("assistant", &message.content);
+/// A message as JSON. Only assistant messages have the flag `train`.
+fn json(message: &Message, train: bool) -> String {
+    let role = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let mut text = ObjectText::new().text("role", role).text("content", &message.content);
     if let Some(reasoning) = message.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
         text = text.text("reasoning_content", reasoning);
     }
@@ -90,7 +84,13 @@ fn spoken(message: &Message, train: bool) -> String {
         let calls: Vec<String> = message.tool_calls.iter().map(call).collect();
         text = text.json("tool_calls", &format!("[{}]", calls.join(", ")));
     }
-    text.json("train", if train { "true" } else { "false" }).end()
+    if let Some(id) = &message.tool_call {
+        text = text.text("tool_call_id", id);
+    }
+    if message.role == Role::Assistant {
+        text = text.json("train", if train { "true" } else { "false" });
+    }
+    text.end()
 }
 
 fn call(call: &ToolCall) -> String {
@@ -99,24 +99,4 @@ fn call(call: &ToolCall) -> String {
         .json("arguments", &as_python_writes(sent_arguments(&call.arguments)))
         .end();
     ObjectText::new().text("id", &call.id).text("type", "function").json("function", &function).end()
-}
-
-fn observation(shown: &Shown) -> String {
-    match (&shown.tool_call, shown.sender) {
-        (Some(id), _) => result(id, &shown.content),
-        (None, Sender::User) => message("user", &shown.content),
-        (None, Sender::System) => message("system", &shown.content),
-    }
-}
-
-fn result(id: &str, content: &str) -> String {
-    begun("tool", content).text("tool_call_id", id).end()
-}
-
-fn message(role: &str, content: &str) -> String {
-    begun(role, content).end()
-}
-
-fn begun(role: &str, content: &str) -> ObjectText {
-    ObjectText::new().text("role", role).text("content", content)
 }

@@ -92,11 +92,44 @@ pub fn branches(rollout: &Rollout) -> Result<Vec<Branch>, MessageError> {
 }
 
 fn checked(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
-    let branches = build(rollout)?;
+    let branch = |Segment { number, turns }| {
+        let conversation = text(rollout, number, turns.clone())?;
+        Ok(Branch { segment: number, turns, conversation })
+    };
+    let branches = divided(rollout)?.into_iter().map(branch).collect::<Result<Vec<_>, _>>()?;
     for branch in &branches {
         check_alternation(branch.conversation.prompt.iter().chain(&branch.conversation.answer))?;
     }
     Ok(branches)
+}
+
+/// A part of a rollout between handoffs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Index in the rollout, from 0.
+    pub(super) number: usize,
+    /// Its turns, of the rollout's.
+    pub(super) turns: Range<usize>,
+}
+
+/// The parts of `rollout` that have turns, or its only one.
+pub(super) fn segments(rollout: &Rollout) -> Result<Vec<Segment>, MessageError> {
+    divided(rollout).map_err(|problem| MessageError { id: rollout.id.clone(), problem })
+}
+
+/// The messages of a segment as text, in the order that all chat templates accept.
+pub(super) fn conversation_of(rollout: &Rollout, segment: &Segment) -> Result<Conversation, MessageError> {
+    let built = text(rollout, segment.number, segment.turns.clone()).and_then(|built| {
+        check_alternation(built.prompt.iter().chain(&built.answer))?;
+        Ok(built)
+    });
+    built.map_err(|problem| MessageError { id: rollout.id.clone(), problem })
+}
+
+/// Whether roles do not alternate in `rollout`. Messages with function calls need not, e.g. if an
+/// agent program sends two messages in a row.
+pub(super) fn has_odd_order(rollout: &Rollout) -> bool {
+    matches!(checked(rollout), Err(Problem::Order { .. } | Problem::EndsEarly(_) | Problem::Ending))
 }
 
 /// The assistant message of `turn` as one text. Reasoning and function calls are in the tags of
@@ -168,25 +201,30 @@ pub fn check_alternation<'a>(messages: impl IntoIterator<Item = &'a Message>) ->
     if last == Role::Assistant { Ok(()) } else { Err(Problem::Ending) }
 }
 
-fn build(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
+fn divided(rollout: &Rollout) -> Result<Vec<Segment>, Problem> {
     let record = &rollout.record;
     count_observations(rollout)?;
     let (handoffs, shown) = (record.handoffs.len(), rollout.handoffs.len());
     if handoffs != shown {
         return Err(Problem::Handoffs { handoffs, shown });
     }
-    let mut branches = Vec::with_capacity(handoffs + 1);
-    for (segment, turns) in record.segments().into_iter().enumerate() {
+    let mut segments = Vec::with_capacity(handoffs + 1);
+    for (number, turns) in record.segments().into_iter().enumerate() {
         // A limit can end a rollout right after a summary. A rollout without any turns is reported
         // by `check_alternation`.
         if turns.is_empty() && handoffs > 0 {
             continue;
         }
-        let prompt = prompt(rollout, segment);
-        let answer = answer(rollout, turns.clone())?;
-        branches.push(Branch { segment, turns, conversation: Conversation { prompt, answer } });
+        if record.turns.get(turns.clone()).is_none() {
+            return Err(Problem::Segment { start: turns.start, end: turns.end });
+        }
+        segments.push(Segment { number, turns });
     }
-    Ok(branches)
+    Ok(segments)
+}
+
+fn text(rollout: &Rollout, segment: usize, turns: Range<usize>) -> Result<Conversation, Problem> {
+    Ok(Conversation { prompt: prompt(rollout, segment), answer: answer(rollout, turns)? })
 }
 
 /// The messages that a model read before its first answer in a segment.

@@ -52,7 +52,7 @@ pub use error::{ExportError, RowsError, WriteError};
 pub use licence::DATA_LICENCE;
 pub use options::{Bounds, ExportOptions, SftFilter};
 pub use overlap::Solutions;
-pub use rollout_columns::{RolloutColumns, Thread};
+pub use rollout_columns::RolloutColumns;
 pub use row::{Column, Row, schema};
 pub use summary::{ConfigSummary, Counts, Excluded, ExportSummary, FileSummary};
 

@@ -151,7 +151,7 @@ impl Row {
                 pair_id: pair.id(),
                 pair_kind: pair.kind.as_str(),
                 prompt: won.prompt,
-                tools: definitions(chosen),
+                tools: definitions(chosen, 0),
                 divergence_turn: pair.divergence,
                 reward_chosen: pair.chosen_reward,
                 f2p_chosen: pair.chosen_rewards.f2p,

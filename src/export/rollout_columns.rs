@@ -7,10 +7,12 @@ use serde::Serialize;
 
 use super::atif::agent_identity;
 use super::licence::licence;
+use super::messages::{MessageError, Segment, segments};
 use super::row::{Column, column, list, measured, optional, text};
 use super::split;
 use crate::model::{
-    Difficulty, EngineeringKind, EnvironmentDigest, FailureKind, Outcome, Rollout, TaskDigest,
+    Difficulty, EngineeringKind, EnvironmentDigest, FailureKind, Outcome, Rollout, TaskDigest, ThreadKind,
+    ThreadView,
 };
 
 /// What a row says about its rollout, and which part of it the row is.
@@ -33,7 +35,7 @@ pub struct RolloutColumns {
     pub scaffold: String,
     pub agent: String,
     pub agent_version: Option<String>,
-    pub thread: Thread,
+    pub thread: &'static str,
     pub teacher: String,
     pub arm: &'static str,
     pub seed: Option<u64>,
@@ -57,21 +59,53 @@ pub struct RolloutColumns {
     pub tool_version: &'static str,
 }
 
-/// Whose conversation a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Thread {
-    /// The conversation that began with the task.
-    Main,
-}
-
 /// The part of a rollout that a row holds.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
+    pub(super) thread: &'static str,
     pub(super) segment: usize,
     pub(super) n_segments: usize,
     pub(super) turns: Range<usize>,
 }
+
+/// The threads of a rollout that give rows: the main one, and those of sub-agents. Titles, commit
+/// messages and discarded replies are no work on the task.
+pub(super) fn working_threads(rollout: &Rollout) -> impl Iterator<Item = ThreadView<'_>> {
+    rollout.views().filter(|view| match view.kind {
+        ThreadKind::Main => true,
+        ThreadKind::Subagent => !view.rollout.record.turns.is_empty(),
+        ThreadKind::Auxiliary | ThreadKind::Superseded => false,
+    })
+}
+
+/// The rows of `rollout`, one for each conversation of its threads. `row` makes one of a thread, a
+/// segment of it, and what the row says about both.
+pub(super) fn rows<R>(
+    rollout: &Rollout,
+    row: impl Fn(&Rollout, &Segment, RolloutColumns) -> Result<R, MessageError>,
+) -> Result<Vec<R>, MessageError> {
+    let mut threads = Vec::new();
+    for view in working_threads(rollout) {
+        threads.push((segments(&view.rollout)?, view));
+    }
+    let n_segments = threads.iter().map(|(segments, _)| segments.len()).sum();
+    let mut rows = Vec::with_capacity(n_segments);
+    let mut first = 0;
+    for (segments, view) in threads {
+        let thread = if view.kind == ThreadKind::Main { MAIN } else { SUB_AGENT };
+        for segment in segments {
+            let (number, turns) = (first + segment.number, segment.turns.clone());
+            let part = Part { thread, segment: number, n_segments, turns };
+            rows.push(row(&view.rollout, &segment, RolloutColumns::of(&view.rollout, part))?);
+        }
+        first += view.rollout.record.handoffs.len() + 1;
+    }
+    Ok(rows)
+}
+
+/// Values of the column `thread`.
+const MAIN: &str = "main";
+const SUB_AGENT: &str = "sub_agent";
 
 impl RolloutColumns {
     pub(super) fn of(rollout: &Rollout, part: Part) -> Self {
@@ -79,7 +113,7 @@ impl RolloutColumns {
         let (agent, agent_version) = agent_identity(rollout);
         let rewards = rollout.rewards;
         let failure_kind = record.failure_kind();
-        let Part { segment, n_segments, turns } = part;
+        let Part { thread, segment, n_segments, turns } = part;
         Self {
             trajectory_id: rollout.id.clone(),
             segment,
@@ -98,7 +132,7 @@ impl RolloutColumns {
             scaffold: record.scaffold.clone(),
             agent,
             agent_version,
-            thread: Thread::Main,
+            thread,
             teacher: record.actor.teacher().to_owned(),
             arm: record.actor.arm().as_str(),
             seed: metadata.seed,
@@ -129,7 +163,7 @@ impl RolloutColumns {
             column(
                 "segment",
                 DataType::Int32,
-                "number of this part of the trajectory, from 0. There are several parts if the conversation was summarised, or if the task has steps",
+                "number of this part of the trajectory, from 0. There are several parts if the conversation was summarised, if the task has steps, or if the agent began sub-agents",
             ),
             column("n_segments", DataType::Int32, "number of rows of the trajectory"),
             text("task_id", "name of the task. `tasks/<name>/` is its Harbor task directory"),

@@ -13,8 +13,8 @@ use super::ExportOptions;
 use super::error::RowsError;
 use super::exclusion::{describe, exclusions};
 use super::function_messages::has_functions;
-use super::messages::{Branch, MessageError, branches};
-use super::rollout_columns::{Part, RolloutColumns, n_context};
+use super::messages::{MessageError, conversation_of};
+use super::rollout_columns::{RolloutColumns, n_context, rows};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, list, messages, weight_of};
 use super::train::FailedTurns;
 use crate::model::{Message, Rollout};
@@ -32,19 +32,15 @@ pub struct Row {
 impl Row {
     /// The rows of `rollout`, one for each of its conversations. No filter is applied.
     pub fn all(rollout: &Rollout, failed_turns: FailedTurns) -> Result<Vec<Self>, MessageError> {
-        let branches = branches(rollout)?;
-        let n_segments = branches.len();
-        let flags = failed_turns.flags(rollout);
-        let row = |branch: Branch| {
-            let Branch { segment, turns, conversation } = branch;
-            Self {
+        rows(rollout, |thread, segment, columns| {
+            let conversation = conversation_of(thread, segment)?;
+            Ok(Self {
+                train: failed_turns.flags_of(thread, segment.turns.clone()),
                 n_context: conversation.prompt.len(),
                 messages: conversation.into_messages(),
-                train: flags.get(turns.clone()).unwrap_or_default().to_vec(),
-                rollout: RolloutColumns::of(rollout, Part { segment, n_segments, turns }),
-            }
-        };
-        Ok(branches.into_iter().map(row).collect())
+                rollout: columns,
+            })
+        })
     }
 }
 

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::fixture::{CHECKS, rollout, unmeasured};
 use crate::model::{
     Act, Actor, Arm, Aside, AsideKind, CallDetail, End, ForkPoint, Handoff, HandoffShown, Key, Message,
-    ModelActor, Origin, Role, Rollout, Round, ShellOutcome, Shown, Tokens, ToolCall, ToolDefinition, Turn,
-    TurnKind,
+    ModelActor, Origin, Role, Rollout, Round, Sender, ShellOutcome, Shown, Thread, ThreadKind, ThreadParent,
+    ThreadShown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind,
 };
 
 /// Characters that have broken a reader or a quoting rule before.
@@ -31,6 +31,7 @@ pub(crate) fn shapes() -> Vec<(&'static str, Rollout)> {
         ("summarised", summarised()),
         ("summarised-terminus", summarised_terminus()),
         ("two-steps", two_steps()),
+        ("sub-agents", sub_agents()),
     ]
 }
 
@@ -193,6 +194,81 @@ fn imported() -> Rollout {
         source: "00".repeat(32),
     });
     rollout.record.end = End::Imported;
+    rollout
+}
+
+/// An agent program that gave two parts of its work to sub-agents, one of which began another one.
+/// It also asked for a title, and discarded a reply.
+fn sub_agents() -> Rollout {
+    let call = |id: &str, name: &str, arguments: &str| ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    let said = |content: &str, tool_calls: Vec<ToolCall>| Turn {
+        content: content.to_owned(),
+        tool_calls,
+        usage: Some(Tokens { prompt: 7, completion: 3 }),
+        ..Turn::default()
+    };
+    let tool = |name: &str| ToolDefinition {
+        name: name.to_owned(),
+        description: format!("The function {name}."),
+        parameters: json!({ "type": "object" }),
+    };
+    let done = Turn { kind: TurnKind::Submitted, ..said("All is done.", Vec::new()) };
+    let event = Shown { sender: Sender::System, ..Shown::text("The second agent has ended.") };
+    let two = vec![
+        call("t1", "agent", r#"{"kind":"explore","prompt":"count"}"#),
+        call("t2", "agent", r#"{"prompt":"sum"}"#),
+    ];
+    let turns = vec![
+        (said("", two), vec![Shown::result("t2", "begun"), Shown::result("t1", "There are 3."), event]),
+        (done, Vec::new()),
+    ];
+    let mut rollout = with_turns(rollout("games", 15, 0, 0, CHECKS), "command", turns);
+    rollout.record.tools = vec![tool("agent")];
+    let opening = |prompt: &str| {
+        vec![Message::text(Role::System, "You are a helper."), Message::text(Role::User, prompt)]
+    };
+    let parent = |thread, turn, call: Option<&str>| {
+        Some(ThreadParent { thread, turn, tool_call: call.map(str::to_owned) })
+    };
+    let thread = |kind, parent, prompt: &str, tools: &[&str], turns: Vec<Turn>| Thread {
+        kind,
+        parent,
+        opening: opening(prompt),
+        tools: tools.iter().map(|name| tool(name)).collect(),
+        turns,
+        handoffs: Vec::new(),
+    };
+    use ThreadKind::{Auxiliary, Subagent, Superseded};
+    let counted = vec![
+        said("", vec![call("c1", "shell", r#"{"timeout":5,"command":"ls | wc -l"}"#)]),
+        said("There are 3.", Vec::new()),
+    ];
+    rollout.record.threads = vec![
+        thread(Auxiliary, None, "Name this session.", &[], vec![said("Counting files", Vec::new())]),
+        thread(Subagent, parent(0, 0, Some("t1")), "count", &["shell"], counted),
+        thread(
+            Subagent,
+            parent(0, 0, Some("t2")),
+            "sum",
+            &["agent"],
+            vec![said("", vec![call("d1", "agent", r#"{"prompt":"add"}"#)]), said("It is 6.", Vec::new())],
+        ),
+        thread(Subagent, parent(3, 0, Some("d1")), "add", &[], vec![said("6", Vec::new())]),
+        thread(Superseded, parent(0, 1, None), "go on", &["agent"], vec![said("Discarded.", Vec::new())]),
+    ];
+    let ends = |shown: Vec<Shown>| ThreadShown { shown: vec![shown, Vec::new()], handoffs: Vec::new() };
+    let only = || ThreadShown { shown: vec![Vec::new()], handoffs: Vec::new() };
+    rollout.threads = vec![
+        only(),
+        ends(vec![Shown::result("c1", "3")]),
+        ends(vec![Shown::result("d1", "6")]),
+        only(),
+        only(),
+    ];
     rollout
 }
 

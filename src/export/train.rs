@@ -1,5 +1,7 @@
 //! Which turns of a rollout are worth imitating.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use super::actions::normalised;
@@ -37,6 +39,13 @@ impl FailedTurns {
             Self::Mask | Self::Drop => flags(rollout),
             Self::All => vec![true; rollout.record.turns.len()],
         }
+    }
+}
+
+impl FailedTurns {
+    /// The flags of some turns of a thread.
+    pub(super) fn flags_of(self, thread: &Rollout, turns: Range<usize>) -> Vec<bool> {
+        self.flags(thread).get(turns).unwrap_or_default().to_vec()
     }
 }
 

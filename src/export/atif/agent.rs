@@ -19,6 +19,15 @@ pub(in crate::export) fn agent_identity(rollout: &Rollout) -> (String, Option<St
     }
 }
 
+/// The version of an agent that is not termsmith's own. `None` for others, or if it is unknown.
+pub(in crate::export) fn program_version(rollout: &Rollout) -> Option<String> {
+    match &rollout.record.actor {
+        Actor::Imported(origin) => origin.agent_version.clone(),
+        Actor::Model(actor) => actor.program.as_ref().map(|program| program.version.clone()),
+        Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => None,
+    }
+}
+
 /// Name and version of the agent in ATIF and Harbor documents.
 pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
     let (name, version) = agent_identity(rollout);

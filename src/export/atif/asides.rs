@@ -90,6 +90,7 @@ fn document(
         },
         steps: numbered(steps),
         continued_trajectory_ref: None,
+        subagent_trajectories: Vec::new(),
         extra: object(json!({})),
     }
 }
@@ -98,7 +99,8 @@ fn document(
 pub(super) fn handed_off(asides: &[Document]) -> Step {
     let refs = asides.iter().map(|document| SubagentRef {
         trajectory_id: document.trajectory.trajectory_id.clone(),
-        trajectory_path: document.name.clone(),
+        session_id: None,
+        trajectory_path: Some(document.name.clone()),
     });
     let refs: Vec<_> = refs.collect();
     let result = ObservationResult { subagent_trajectory_ref: refs, ..ObservationResult::default() };

@@ -29,6 +29,9 @@ pub struct Trajectory {
     /// File name of the next segment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) continued_trajectory_ref: Option<String>,
+    /// Threads that this one began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) subagent_trajectories: Vec<Trajectory>,
     pub(super) extra: Map<String, Value>,
 }
 
@@ -120,7 +123,7 @@ impl Serialize for ObjectText {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Observation {
     pub(super) results: Vec<ObservationResult>,
 }
@@ -137,11 +140,14 @@ pub(super) struct ObservationResult {
     pub(super) extra: Map<String, Value>,
 }
 
-/// Reference to a document beside the agent's, e.g. of a summary.
+/// Reference to another document: to a file, e.g. of a summary, or to an embedded one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SubagentRef {
     pub(super) trajectory_id: String,
-    pub(super) trajectory_path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) trajectory_path: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -169,6 +175,23 @@ impl FinalMetrics {
             total_cost_usd: details.filter_map(|detail| detail.usd).reduce(|one, other| one + other),
             total_steps,
         }
+    }
+
+    /// These sums, with those of embedded documents. Harbor reports only the outer document's. The
+    /// steps are its own.
+    pub(super) fn with(mut self, embedded: &[Trajectory]) -> Self {
+        fn add<T: std::ops::Add<Output = T>>(sum: &mut Option<T>, more: Option<T>) {
+            *sum = match (sum.take(), more) {
+                (Some(sum), Some(more)) => Some(sum + more),
+                (sum, more) => sum.or(more),
+            };
+        }
+        for Trajectory { final_metrics, .. } in embedded {
+            add(&mut self.total_prompt_tokens, final_metrics.total_prompt_tokens);
+            add(&mut self.total_completion_tokens, final_metrics.total_completion_tokens);
+            add(&mut self.total_cost_usd, final_metrics.total_cost_usd);
+        }
+        self
     }
 }
 

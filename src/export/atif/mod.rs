@@ -16,12 +16,13 @@ mod document;
 mod error;
 mod stamps;
 mod steps;
+mod sub_agents;
 #[cfg(test)]
 mod tests;
 
 use serde_json::{Map, Value, json};
 
-pub(in crate::export) use agent::{agent_identity, agent_name, model_name};
+pub(in crate::export) use agent::{agent_identity, agent_name, model_name, program_version};
 pub use document::{Document, SCHEMA_VERSION, Trajectory};
 pub use error::AtifError;
 pub use stamps::Stamps;
@@ -29,6 +30,8 @@ pub use steps::Calls;
 
 use self::agent::agent;
 use self::document::{FinalMetrics, object};
+use self::steps::StepSource;
+use self::sub_agents::SideThreads;
 use super::messages::check_observations;
 use crate::model::{Actor, CallDetail, Key, Rollout, Tokens};
 
@@ -36,7 +39,8 @@ use crate::model::{Actor, CallDetail, Key, Rollout, Tokens};
 ///
 /// Each handoff adds documents, named as by terminus-2 with `linear_history`.
 /// `<base>.cont-<n>.json` is the conversation after a summary or in a further step of the task.
-/// `<base>.summarization-<n>-<kind>.json` are the calls that made the summary.
+/// `<base>.summarization-<n>-<kind>.json` are the calls that made the summary. Sub-agents and other
+/// threads are embedded in the document of the thread that began them.
 ///
 /// `detail` returns the details of a model call. It is not called for turns without a call.
 pub fn documents(
@@ -53,12 +57,15 @@ pub fn documents(
     let record = &rollout.record;
     let details: Vec<Option<CallDetail>> =
         record.turns.iter().map(|turn| turn.call.as_ref().and_then(&detail)).collect();
+    let side = SideThreads::of(rollout, calls, &detail);
+    let begun = side.begun_by(0);
+    let source = StepSource { rollout, stamps, calls, details: &details, begun: &begun };
     let segments = record.segments();
     let of = segments.len();
     let mut documents = Vec::new();
     let mut aside = Vec::new();
     for (segment, turns) in segments.into_iter().enumerate() {
-        let mut steps = steps::steps(rollout, segment, turns.clone(), stamps, calls, &details);
+        let mut steps = source.steps(segment, turns.clone());
         if let Some(handoff) = record.handoffs.get(segment).filter(|handoff| handoff.step.is_none()) {
             let asides = asides::documents(rollout, base, segment, handoff, &steps, &detail);
             steps.push(asides::handed_off(&asides));
@@ -66,8 +73,9 @@ pub fn documents(
         }
         let segment_turns = record.turns.get(turns.clone()).unwrap_or_default();
         let usages: Vec<_> = segment_turns.iter().filter_map(|turn| turn.usage).collect();
-        let metrics =
-            FinalMetrics::of(&usages, details.get(turns).unwrap_or_default().iter().flatten(), steps.len());
+        let embedded = side.begun_in(0, &turns);
+        let own = details.get(turns).unwrap_or_default().iter().flatten();
+        let metrics = FinalMetrics::of(&usages, own, steps.len()).with(&embedded);
         let mut extra = rollout_extra(rollout);
         if of > 1 {
             extra.insert("segment".to_owned(), json!(segment));
@@ -86,6 +94,7 @@ pub fn documents(
             agent: agent(rollout),
             steps: steps::numbered(steps),
             final_metrics: metrics,
+            subagent_trajectories: embedded,
             continued_trajectory_ref: (segment + 1 < of).then(|| segment_name(base, segment + 1)),
             extra,
         };

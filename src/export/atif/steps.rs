@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::document::{Metrics, ObjectText, Observation, ObservationResult, Step, ToolCall, object};
+use super::document::{
+    Metrics, ObjectText, Observation, ObservationResult, Step, SubagentRef, ToolCall, object,
+};
 use super::stamps::Stamps;
 use crate::clock::iso8601;
 use crate::model::{
-    Act, Actor, CallDetail, Message, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind,
+    Act, Actor, CallDetail, Role, Rollout, Sender, ShellOutcome, Shown, Tokens, Turn, TurnKind,
 };
 
 /// Which tool calls a document contains.
@@ -24,34 +26,69 @@ pub enum Calls {
     Spoken,
 }
 
-/// The steps of one segment of `rollout`, which consists of `turns`. `details` has one entry for
-/// each turn of the rollout.
-pub(super) fn steps(
-    rollout: &Rollout,
-    segment: usize,
-    turns: Range<usize>,
-    stamps: Option<&Stamps>,
-    calls: Calls,
-    details: &[Option<CallDetail>],
-) -> Vec<Step> {
-    let record = &rollout.record;
-    let mut steps = opening(rollout, segment, stamps);
-    let copied = record.fork.as_ref().map_or(0, |fork| fork.turns);
-    let submit = how_it_submits(rollout);
-    let all = record.turns.iter().zip(&rollout.shown).enumerate();
-    for (number, (turn, shown)) in all.skip(turns.start).take(turns.len()) {
-        let stamp = stamps.and_then(|stamps| stamps.turns.get(number).map(|turn| iso8601(*turn)));
-        let detail = details.get(number).and_then(Option::as_ref);
-        let (replies, seen): (Vec<&Shown>, Vec<&Shown>) =
-            shown.iter().partition(|shown| is_reply(turn, shown));
-        let is_copied_context = (number < copied).then_some(true);
-        let step = Step { timestamp: stamp, is_copied_context, ..of_turn(turn, number, calls, submit) };
-        steps.push(inferred(observing(step, turn, &seen), turn, &record.actor, detail));
-        steps.extend(
-            replies.iter().map(|shown| Step { is_copied_context, ..message_step("user", &shown.content) }),
-        );
+/// A thread whose turns become steps.
+pub(super) struct StepSource<'a> {
+    pub(super) rollout: &'a Rollout,
+    pub(super) stamps: Option<&'a Stamps>,
+    pub(super) calls: Calls,
+    /// One entry for each turn.
+    pub(super) details: &'a [Option<CallDetail>],
+    /// Threads that this one began.
+    pub(super) begun: &'a [BegunThread],
+}
+
+/// A thread, and the place at which it was begun.
+pub(super) struct BegunThread {
+    pub(super) turn: usize,
+    pub(super) tool_call: Option<String>,
+    pub(super) reference: SubagentRef,
+}
+
+impl StepSource<'_> {
+    /// The steps of one segment, which consists of `turns`.
+    pub(super) fn steps(&self, segment: usize, turns: Range<usize>) -> Vec<Step> {
+        let Self { rollout, stamps, calls, details, begun } = *self;
+        let record = &rollout.record;
+        let mut steps = opening(rollout, segment, stamps);
+        let copied = record.fork.as_ref().map_or(0, |fork| fork.turns);
+        let submit = how_it_submits(rollout);
+        let all = record.turns.iter().zip(&rollout.shown).enumerate();
+        for (number, (turn, shown)) in all.skip(turns.start).take(turns.len()) {
+            let stamp = stamps.and_then(|stamps| stamps.turns.get(number).map(|turn| iso8601(*turn)));
+            let detail = details.get(number).and_then(Option::as_ref);
+            let (messages, seen): (Vec<&Shown>, Vec<&Shown>) =
+                shown.iter().partition(|shown| is_message(turn, shown, &record.actor));
+            let is_copied_context = (number < copied).then_some(true);
+            let step = Step { timestamp: stamp, is_copied_context, ..of_turn(turn, number, calls, submit) };
+            let mut step = observing(step, turn, &seen);
+            for thread in begun.iter().filter(|thread| thread.turn == number) {
+                refer(&mut step, thread);
+            }
+            steps.push(inferred(step, turn, &record.actor, detail));
+            steps.extend(messages.iter().map(|shown| {
+                let source = match shown.sender {
+                    Sender::User => "user",
+                    Sender::System => "system",
+                };
+                Step { is_copied_context, ..message_step(source, &shown.content) }
+            }));
+        }
+        steps
     }
-    steps
+}
+
+/// Adds a reference to a thread, to the result of the call that began it.
+fn refer(step: &mut Step, thread: &BegunThread) {
+    let known = |id: &String| step.tool_calls.iter().any(|call| call.tool_call_id == *id);
+    let call = thread.tool_call.clone().filter(known);
+    let results = &mut step.observation.get_or_insert_default().results;
+    let at = results.iter().position(|result| result.source_call_id == call).unwrap_or_else(|| {
+        results.push(ObservationResult { source_call_id: call, ..ObservationResult::default() });
+        results.len() - 1
+    });
+    if let Some(result) = results.get_mut(at) {
+        result.subagent_trajectory_ref.push(thread.reference.clone());
+    }
 }
 
 /// The messages before the first answer.
@@ -63,15 +100,34 @@ fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<St
         segment.checked_sub(1).and_then(|before| record.handoffs.get(before)?.step.is_none().then_some(true));
     let is_copied_context = summed_up;
     let timestamp = stamps.filter(|_| segment == 0).map(|stamps| iso8601(stamps.started));
-    let step = |message: &Message| {
+    let mut steps: Vec<Step> = Vec::new();
+    for message in rollout.opening(segment) {
         let source = match message.role {
             Role::System => "system",
             Role::User | Role::Tool => "user",
             Role::Assistant => "agent",
         };
-        Step { timestamp: timestamp.clone(), is_copied_context, ..message_step(source, &message.content) }
-    };
-    rollout.opening(segment).iter().map(step).collect()
+        let mut step = message_step(source, &message.content);
+        step.timestamp.clone_from(&timestamp);
+        // An assistant message of the opening is no turn, e.g. an example.
+        step.is_copied_context = is_copied_context.or((message.role == Role::Assistant).then_some(true));
+        step.tool_calls = message.tool_calls.iter().map(model_call).collect();
+        step.reasoning_content = message.reasoning;
+        let called = |last: &&mut Step| {
+            last.tool_calls.iter().any(|call| Some(&call.tool_call_id) == message.tool_call.as_ref())
+        };
+        match steps.last_mut().filter(called) {
+            Some(last) if message.role == Role::Tool => {
+                last.observation.get_or_insert_default().results.push(ObservationResult {
+                    source_call_id: message.tool_call,
+                    content: Some(message.content),
+                    ..ObservationResult::default()
+                });
+            }
+            Some(_) | None => steps.push(step),
+        }
+    }
+    steps
 }
 
 /// The steps with their numbers, from 1.
@@ -94,10 +150,12 @@ pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
     steps.iter().map(copy).collect()
 }
 
-/// Whether `shown` is a user message, and not an observation: a mentor's answer, or feedback
-/// between rounds.
-fn is_reply(turn: &Turn, shown: &Shown) -> bool {
-    shown.tool_call.is_none() && matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
+/// Whether `shown` is a message, and not an observation: a mentor's answer, feedback between rounds,
+/// or what an agent program says beside the results of calls.
+fn is_message(turn: &Turn, shown: &Shown, actor: &Actor) -> bool {
+    let is_beside_results = !turn.tool_calls.is_empty() && matches!(actor, Actor::Model(_));
+    let is_reply = matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked);
+    shown.tool_call.is_none() && (is_reply || is_beside_results || shown.sender == Sender::System)
 }
 
 pub(super) fn message_step(source: &'static str, message: &str) -> Step {

@@ -19,6 +19,7 @@ fn check_rules(document: &Value) {
     assert!(!steps.is_empty());
     assert_eq!(document["schema_version"], "ATIF-v1.7");
     assert_eq!(document["final_metrics"]["total_steps"], steps.len());
+    document["subagent_trajectories"].as_array().into_iter().flatten().for_each(check_rules);
     let agent_only =
         ["model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics", "llm_call_count"];
     for (at, step) in steps.iter().enumerate() {
@@ -39,11 +40,53 @@ fn check_rules(document: &Value) {
             .map(|call| &call["tool_call_id"])
             .map(Value::to_string)
             .collect();
+        let embedded: BTreeSet<_> = document["subagent_trajectories"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|embedded| embedded["trajectory_id"].to_string())
+            .collect();
         for result in step["observation"]["results"].as_array().into_iter().flatten() {
+            for reference in result["subagent_trajectory_ref"].as_array().into_iter().flatten() {
+                let found = embedded.contains(&reference["trajectory_id"].to_string());
+                assert!(found || reference["trajectory_path"].is_string(), "{reference}");
+            }
             let source = result.get("source_call_id");
             assert!(source.is_none_or(|source| calls.contains(&source.to_string())), "{result}");
         }
     }
+}
+
+/// Each thread is embedded once, in the document of the one that began it. The result of its call
+/// refers to it.
+#[test]
+fn threads_of_an_agent_program() {
+    let (_, rollout) = shapes::shapes().into_iter().find(|(shape, _)| *shape == "sub-agents").unwrap();
+    let document = document(&rollout, Calls::Parsed);
+    let embedded = |document: &Value| -> Vec<(String, String)> {
+        let all = document["subagent_trajectories"].as_array().into_iter().flatten();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        all.map(|one| (text(&one["trajectory_id"]), text(&one["extra"]["thread"]))).collect()
+    };
+    let thread = |number: usize, kind: &str| (format!("{}-thread-{number}", rollout.id), kind.to_owned());
+    assert_eq!(
+        embedded(&document),
+        [thread(1, "auxiliary"), thread(2, "subagent"), thread(3, "subagent"), thread(5, "superseded")]
+    );
+    assert_eq!(embedded(&document["subagent_trajectories"][2]), [thread(4, "subagent")]);
+    let results = document["steps"][2]["observation"]["results"].as_array().unwrap();
+    let references: Vec<_> = results
+        .iter()
+        .map(|result| (&result["source_call_id"], &result["subagent_trajectory_ref"][0]["trajectory_id"]))
+        .collect();
+    assert_eq!(
+        references,
+        [(&json!("t2"), &json!(thread(3, "").0)), (&json!("t1"), &json!(thread(2, "").0))]
+    );
+    // Two calls of the main thread, and seven of the others, with 7 and 3 tokens each. The main
+    // thread's have other numbers.
+    assert_eq!(document["final_metrics"]["total_completion_tokens"], 2 * 10 + 7 * 3);
+    assert!(document["steps"][4].get("tool_calls").is_none());
 }
 
 /// The first document of a rollout.
@@ -98,6 +141,7 @@ fn who_speaks() {
     check("summarised", "suaas");
     check("summarised-terminus", "uaas");
     check("two-steps", "suaa");
+    check("sub-agents", "suasa");
 }
 
 #[test]

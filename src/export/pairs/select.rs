@@ -5,10 +5,11 @@ use serde::Serialize;
 use super::kind::{PairKind, shared_turns};
 use super::{Looping, MixedTasks, Pair, PairPolicy, Preference, breaks_p2p};
 use crate::export::actions::{Action, actions, commands, divergence};
-use crate::export::messages::has_empty_message;
+use crate::export::function_messages::has_functions;
+use crate::export::messages::{has_empty_message, has_odd_order};
 use crate::export::version::version;
 use crate::judge::Label;
-use crate::model::{Rewards, Rollout, ToolDefinition};
+use crate::model::{Message, Rewards, Rollout, ToolDefinition};
 
 /// The pairs of one task, and its rollouts without a pair.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,6 +104,7 @@ struct Side<'a> {
     rewards: Rewards,
     reward: f64,
     actions: Vec<Action>,
+    opening: Vec<Message>,
 }
 
 impl<'a> Side<'a> {
@@ -111,14 +113,22 @@ impl<'a> Side<'a> {
         let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
         // Not usable are an adversary's messages, which must not be imitated, and empty messages,
         // which chat templates refuse. Rollouts of several conversations are not usable either,
-        // because no single one led to the reward.
+        // because no single one led to the reward. Pairs are text, in which roles must alternate.
         let whole = rollout.record.handoffs.is_empty();
+        let alternates = !has_functions(rollout) || !has_odd_order(rollout);
         let usable = !rollout.record.turns.is_empty()
             && whole
             && !rollout.record.is_adversarial()
-            && !has_empty_message(rollout);
+            && !has_empty_message(rollout)
+            && alternates;
         let reward = policy.reward.of(&rewards);
-        (kept && usable).then(|| Self { rollout, rewards, reward, actions: actions(rollout) })
+        (kept && usable).then(|| Self {
+            rollout,
+            rewards,
+            reward,
+            actions: actions(rollout),
+            opening: rollout.record.opening(),
+        })
     }
 
     fn id(&self) -> &'a str {
@@ -129,10 +139,9 @@ impl<'a> Side<'a> {
         self.actions.len()
     }
 
-    /// System message, prompt and functions. They must be equal on both sides of a pair.
-    fn instructions(&self) -> (&'a str, &'a str, &'a [ToolDefinition]) {
-        let record = &self.rollout.record;
-        (&record.system, &record.prompt, &record.tools)
+    /// The first messages, and the functions. They must be equal on both sides of a pair.
+    fn instructions(&self) -> (&[Message], &'a [ToolDefinition]) {
+        (&self.opening, &self.rollout.record.tools)
     }
 }
 

@@ -47,7 +47,11 @@ pub struct Report {
 pub struct Solver {
     /// A model's name, or `scripted`, `oracle`, `nop`.
     pub teacher: String,
+    /// The scaffold, or the agent program.
     pub scaffold: String,
+    /// The version of an agent that is not termsmith's own, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<String>,
     pub arm: String,
     /// For a model that was told to cheat, what it could read: `blind` or `tests`.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -229,7 +229,8 @@ fn who(solver: &SolverReport) -> Vec<String> {
         Some(sight) => format!("{} (told to cheat, {sight})", solver.arm),
         None => solver.arm.clone(),
     };
-    vec![solver.teacher.clone(), solver.scaffold.clone(), arm]
+    let version = solver.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    vec![solver.teacher.clone(), format!("{}{version}", solver.scaffold), arm]
 }
 
 fn percent(share: f64) -> String {

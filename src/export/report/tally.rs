@@ -6,6 +6,7 @@ use super::{
     At, Attempt, AttemptClass, Breakdown, Effort, Report, Solver, SolverReport, Spread, StepScores, TaskAt,
     TaskReport, VERSION,
 };
+use crate::export::atif::program_version;
 use crate::model::{
     Actor, AdversaryView, End, FailureKind, ModelActor, Rollout, Scores, TaskDigest, TaskName, pass_all,
     pass_at, wilson,
@@ -109,6 +110,7 @@ fn solver(rollout: &Rollout) -> Solver {
     Solver {
         teacher: actor.teacher().to_owned(),
         scaffold: rollout.record.scaffold.clone(),
+        version: program_version(rollout),
         arm: actor.arm().as_str().to_owned(),
         adversary,
     }

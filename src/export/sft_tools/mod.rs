@@ -8,8 +8,8 @@ use super::ExportOptions;
 use super::error::RowsError;
 use super::exclusion::{describe, exclusions};
 use super::function_messages::{FunctionConversation, definitions, has_functions, is_as_written};
-use super::messages::{Branch, MessageError, branches};
-use super::rollout_columns::{Part, RolloutColumns, n_context};
+use super::messages::MessageError;
+use super::rollout_columns::{RolloutColumns, n_context, rows};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, json_list, list, optional};
 use super::train::FailedTurns;
 use crate::model::Rollout;
@@ -42,25 +42,17 @@ pub struct Row {
 impl Row {
     /// The rows of `rollout`, one for each of its conversations. No filter is applied.
     pub fn all(rollout: &Rollout, failed_turns: FailedTurns) -> Result<Vec<Self>, MessageError> {
-        let branches = branches(rollout)?;
-        let n_segments = branches.len();
-        // The model did not write what stands in place of malformed arguments.
-        let turns = failed_turns.flags(rollout).into_iter().zip(&rollout.record.turns);
-        let flags: Vec<bool> = turns.map(|(flag, turn)| flag && is_as_written(turn)).collect();
-        let row = |branch: Branch| {
-            let train = flags.get(branch.turns.clone()).unwrap_or_default().to_vec();
+        rows(rollout, |thread, segment, columns| {
+            let turns = thread.record.turns.get(segment.turns.clone()).unwrap_or_default();
+            let flags = failed_turns.flags_of(thread, segment.turns.clone());
+            // The model did not write what stands in place of malformed arguments.
+            let train: Vec<bool> =
+                flags.into_iter().zip(turns).map(|(flag, turn)| flag && is_as_written(turn)).collect();
             let FunctionConversation { messages, n_context } =
-                FunctionConversation::of(rollout, &branch, &train);
-            let Branch { segment, turns, conversation: _ } = branch;
-            Self {
-                messages,
-                tools: definitions(rollout),
-                n_context,
-                train,
-                rollout: RolloutColumns::of(rollout, Part { segment, n_segments, turns }),
-            }
-        };
-        Ok(branches.into_iter().map(row).collect())
+                FunctionConversation::of(thread, segment, &train);
+            let tools = definitions(thread, segment.number);
+            Ok(Self { messages, tools, n_context, train, rollout: columns })
+        })
     }
 }
 

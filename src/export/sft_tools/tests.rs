@@ -6,6 +6,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::*;
+use crate::export::pairs::pairs;
 use crate::export::{fixture, sft, shapes};
 use crate::model::{Shown, ToolCall, Turn, TurnKind};
 
@@ -183,17 +184,65 @@ fn parts_between_summaries() {
     let mut rollout = shape("summarised-terminus");
     rollout.record.tools = shape("calls").record.tools;
     let rows = Row::all(&rollout, FailedTurns::Mask).unwrap();
-    let roles = |row: &Row| -> String {
-        let roles = row.messages.iter().map(|message| {
-            let message: Value = serde_json::from_str(message).unwrap();
-            message["role"].as_str().unwrap()[..1].to_owned()
-        });
-        roles.collect()
-    };
     let found: Vec<_> =
         rows.iter().map(|row| (roles(row), row.n_context, row.rollout.segment, row.train.len())).collect();
     assert_eq!(found, [("uaua".to_owned(), 1, 0, 2), ("uuauaua".to_owned(), 4, 1, 2)]);
     assert!(rows[1].messages[2].ends_with(r#""train": false}"#), "{}", rows[1].messages[2]);
+}
+
+/// Rows of the agent's threads: whose they are, number of the part, roles, and functions.
+#[test]
+fn sub_agents_have_rows_of_their_own() {
+    let rollout = shape("sub-agents");
+    let rows = Row::all(&rollout, FailedTurns::Mask).unwrap();
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let of = &row.rollout;
+            (of.thread, of.segment, of.n_segments, of.n_turns, roles(row), row.tools.as_ref().map(Vec::len))
+        })
+        .collect();
+    let row =
+        |thread, segment, turns, roles: &str, tools| (thread, segment, 4, turns, roles.to_owned(), tools);
+    assert_eq!(
+        found,
+        [
+            row("main", 0, 2, "suattsa", Some(1)),
+            row("sub_agent", 1, 2, "suata", Some(1)),
+            row("sub_agent", 2, 2, "suata", Some(1)),
+            row("sub_agent", 3, 1, "sua", None),
+        ]
+    );
+    assert!(rows[1].messages[2].contains(r#"{"timeout": 5, "command": "ls | wc -l"}"#));
+    // Titles and discarded replies are no rows. A rollout whose sub-agent says nothing has none.
+    let all: String = rows.iter().flat_map(|row| row.messages.clone()).collect();
+    assert!(!all.contains("Counting files") && !all.contains("Discarded."));
+    let options = ExportOptions::default();
+    let mut silent = rollout;
+    silent.record.threads[3].turns[0].content.clear();
+    assert!(Row::of_task(&[silent], &options).unwrap().is_empty());
+}
+
+/// An agent program may send two messages in a row. Its rollout has a row, and no pair.
+#[test]
+fn roles_need_not_alternate() {
+    let mut rollout = shape("sub-agents");
+    rollout.shown[0].clear();
+    let rows = Row::all(&rollout, FailedTurns::Mask).unwrap();
+    assert_eq!(roles(&rows[0]), "suaa");
+    let mut other = rollout.clone();
+    other.id = "other".to_owned();
+    other.record.turns[0].tool_calls[0].arguments = "{}".to_owned();
+    other.rewards = fixture::rollout("games", 0, 0, 1, 2).rewards;
+    assert!(pairs(&[rollout, other], &ExportOptions::default().pairs).unwrap().is_empty());
+}
+
+fn roles(row: &Row) -> String {
+    let roles = row.messages.iter().map(|message| {
+        let message: Value = serde_json::from_str(message).unwrap();
+        message["role"].as_str().unwrap()[..1].to_owned()
+    });
+    roles.collect()
 }
 
 proptest! {
@@ -217,7 +266,7 @@ proptest! {
             }).collect();
             let mut shown: Vec<Shown> = tool_calls
                 .iter()
-                .map(|call| Shown::result(call.id.clone(), format!("of {}", call.id)))
+                .map(|call| Shown::result(&call.id, format!("of {}", call.id)))
                 .collect();
             if *reversed {
                 shown.reverse();
