@@ -28,6 +28,11 @@ KILLS ?= 30
 SEPARATE ?= 13
 # Tasks that are attacked in the real Harbor.
 ATTACKED ?= 2
+# Agents that `make conformance-agents` runs, each on three demo tasks, and in which modes (tests/agents/run.py).
+AGENTS ?= claude-code,codex,opencode,mini-swe-agent,openhands,aider,qwen-code
+MODES ?= plain,sub,killed
+# A Python that can import `harbor`, for its validator of ATIF documents.
+HARBOR_PYTHON ?=
 # Rollouts of each of four tasks while containers are killed.
 ATTEMPTS ?= 50
 
@@ -44,7 +49,7 @@ define build
 	beat=$$!; $(1); status=$$?; kill $$beat 2>/dev/null; exit $$status
 endef
 
-.PHONY: help demo demo-model test test-fast test-slow conformance gauntlet bench outsiders lint fmt tools
+.PHONY: help demo demo-model test test-fast test-slow conformance conformance-agents gauntlet bench outsiders lint fmt tools
 
 help: ## Show this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +121,12 @@ conformance: demo ## Run the slow suite: kills at KILLS points, killed container
 	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
 	  $(READERS_PYTHON) tests/conformance/harbor_attacks.py "$(HARBOR)" "$$binary" templates/attacks \
 	  $$(ls -d $(DEMO)/tasks/*/ | head -n $(ATTACKED))
+
+conformance-agents: demo ## Run real agents with a scripted model, and check what is recorded
+	@echo "== Running $(AGENTS) on three tasks"
+	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
+	  $(READERS_PYTHON) tests/agents/run.py "$$binary" out/agents --agents $(AGENTS) --modes $(MODES) \
+	  $(if $(HARBOR_PYTHON),--harbor-python $(HARBOR_PYTHON)) $$(ls -d $(DEMO)/tasks/*/ | head -n 3)
 
 gauntlet: tools ## Screen the corpus of planted defects, and one task of each recipe at full rigor
 	@echo "== Building termsmith (profile demo; the first build takes minutes)"

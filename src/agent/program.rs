@@ -103,6 +103,15 @@ pub struct ThreadHeaders {
     pub subagent: Option<String>,
 }
 
+impl ThreadHeaders {
+    /// What names the conversation of a request. `None` for the main one. `header` finds a header's
+    /// value by its name.
+    pub(super) fn key<'r>(&self, header: impl Fn(&str) -> Option<&'r str>) -> Option<String> {
+        header(self.subagent.as_ref().unwrap_or(&self.thread))?;
+        header(&self.thread).map(str::to_owned)
+    }
+}
+
 /// What is known at the start of one episode.
 #[derive(Clone, Copy, Debug)]
 pub struct StartContext<'a> {
@@ -303,6 +312,21 @@ mod tests {
         check("{\"a\": {}}", &[], "{\"a\": {}}");
         check("{unknown}", &["unknown"], "{unknown}");
         check("{", &[], "{");
+    }
+
+    #[test]
+    fn conversations_are_named_by_headers() {
+        let check = |subagent: Option<&str>, sent: &[(&str, &str)], expect: Option<&str>| {
+            let headers = ThreadHeaders { thread: "x-id".to_owned(), subagent: subagent.map(str::to_owned) };
+            let header = |name: &str| sent.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+            assert_eq!(headers.key(header).as_deref(), expect, "{subagent:?} {sent:?}");
+        };
+        check(None, &[], None);
+        check(None, &[("x-id", "7")], Some("7"));
+        // The main conversation has an id too, as opencode's has.
+        check(Some("x-parent"), &[("x-id", "7")], None);
+        check(Some("x-parent"), &[("x-id", "8"), ("x-parent", "7")], Some("8"));
+        check(Some("x-parent"), &[("x-parent", "7")], None);
     }
 
     #[test]

@@ -190,9 +190,9 @@ impl<'a> Proxy<'a> {
     async fn handle(&self, call: RelayCall, agent_ended: &CancellationToken) -> Result<(), AgentError> {
         let (settings, _) = self.installed.models.settings(self.installed.role)?;
         let read = Request::read(&call.request);
-        let header = self.installed.program.threads.as_ref().map(|headers| headers.thread.as_str());
-        let key = read.as_ref().ok().zip(header).and_then(|(request, name)| request.header(name));
-        let key = key.map(str::to_owned);
+        let headers = self.installed.program.threads.as_ref();
+        let key = read.as_ref().ok().zip(headers);
+        let key = key.and_then(|(request, headers)| headers.key(|name| request.header(name)));
         let inquiry = match read {
             Ok(request) => dialect::inquire(&request, &settings.model),
             Err(unreadable) => dialect::unreadable(unreadable),
