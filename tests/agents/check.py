@@ -26,6 +26,7 @@ import sys
 
 import pyarrow.parquet as pq
 
+THINK = re.compile(r"<think>\n(.*?)\n</think>\n\n(.*)", re.S)
 MARK = re.compile(r"\[reply ([0-9a-f]{8})-(\d+)\]")
 
 
@@ -102,13 +103,19 @@ def faults_of_records(log, run):
             yield f"reply {mark} was sent {times} times, and recorded {len(places)} times: {places}"
 
 
+def with_reasoning(message):
+    """The message with its reasoning in a field of its own. `sft` has it within the text."""
+    found = THINK.match(message.get("content") or "") if message["role"] == "assistant" else None
+    return message | {"reasoning_content": found[1], "content": found[2]} if found else message
+
+
 def rows(run):
     """The conversations with functions, and those of agents without any, e.g. aider."""
     paths = [path for config in ("sft_tools", "sft") for path in pathlib.Path(run, "data", config).glob("*.parquet")]
     for path in sorted(paths):
         for row in pq.read_table(path).to_pylist():
             decode = lambda value: json.loads(value) if isinstance(value, str) else value
-            yield [decode(message) for message in row["messages"]], [decode(tool) for tool in row.get("tools") or []], row
+            yield [with_reasoning(decode(message)) for message in row["messages"]], [decode(tool) for tool in row.get("tools") or []], row
 
 
 def faults_of_rows(log, run, render):
@@ -133,6 +140,12 @@ def faults_of_rows(log, run, render):
         yield "there are no rows"
 
 
+def passed(run):
+    """Outcomes of the rollouts, for the reader: the endpoint knows the solution, so they should pass."""
+    records = pathlib.Path(run, "store", "rollout").rglob("*.json")
+    return collections.Counter(json.loads(path.read_text())["value"]["verdict"]["outcome"] for path in records)
+
+
 def main():
     log_path, run, *templates = sys.argv[1:]
     log = [json.loads(line) for line in pathlib.Path(log_path).read_text().splitlines()]
@@ -148,7 +161,7 @@ def main():
         print(fault)
     if not log:
         print("the endpoint was never asked")
-    print(f"{len(log)} replies, {len(faults)} faults")
+    print(f"{len(log)} replies, {len(faults)} faults, outcomes {dict(passed(run))}")
     sys.exit(1 if faults or not log else 0)
 
 

@@ -33,6 +33,7 @@ FINISHERS = ("finish", "attempt_completion")
 # Marks the prompt of a sub-agent.
 ERRAND = "ERRAND: count the lines of /etc/hosts"
 NOTE = "/tmp/agent-note.txt"
+STEPS = "/tmp/steps/"
 
 
 def text_of(content):
@@ -42,12 +43,18 @@ def text_of(content):
 
 
 def solution_of(task):
-    """One command that unpacks a task's solution and runs it."""
+    """One command that unpacks a task's solution and runs it. It is moved out of `/solution`, since
+    termsmith takes a command that reads that folder for an exploit."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        tar.add(task / "solution", arcname="steps")
+        for path in sorted((task / "solution").rglob("*")):
+            if path.is_file():
+                content = path.read_bytes().replace(b"/solution/", STEPS.encode())
+                entry = tarfile.TarInfo(str(path.relative_to(task / "solution")))
+                entry.size, entry.mode = len(content), 0o755
+                tar.addfile(entry, io.BytesIO(content))
     packed = base64.b64encode(archive.getvalue()).decode()
-    return f"mkdir -p /tmp/work && echo {packed} | base64 -d | tar -xz -C /tmp/work && bash /tmp/work/steps/solve.sh"
+    return f"mkdir -p {STEPS} && echo {packed} | base64 -d | tar -xz -C {STEPS} && bash {STEPS}solve.sh"
 
 
 class Solver:

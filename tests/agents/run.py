@@ -91,6 +91,7 @@ def tried(args, agent, mode):
         documents = sorted((out / "run" / "trajectories").glob("*.json"))
         checks.append([args.harbor_python, "-c", VALIDATE, *documents])
     ran = [subprocess.run(check, capture_output=True, text=True) for check in checks]
+    print(f"   {ran[0].stdout.splitlines()[-1]}" if ran[0].stdout else "", flush=True)
     return [f"{done.stdout}{done.stderr}" for done in ran if done.returncode != 0]
 
 

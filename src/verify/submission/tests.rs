@@ -112,7 +112,7 @@ fn reading_stops_at_the_bounds() {
     };
     check(SubmissionLimits { bytes: 39, ..SubmissionLimits::default() }, "more than 39 bytes");
     check(SubmissionLimits { entries: 4, ..SubmissionLimits::default() }, "more than 4 entries");
-    check(SubmissionLimits { depth: 1, ..SubmissionLimits::default() }, "more than 1 parts");
+    check(SubmissionLimits { depth: 1, ..SubmissionLimits::default() }, "more than 1 components");
     check(SubmissionLimits { names: 60, ..SubmissionLimits::default() }, "have more than 60 bytes");
     assert!(
         check_archives(
