@@ -195,8 +195,8 @@ impl Conversation {
         total.saturating_sub(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
-    /// Number of turns up to the end of the round of turn `from`. A round ends when the agent is shown
-    /// the failures of its submission. The last round ends with the last turn.
+    /// Number of turns up to the end of the round of turn `from`. A round ends when the agent is
+    /// shown the failures of its submission. The last round ends with the last turn.
     fn round_end(&self, from: usize) -> usize {
         let mut turns = self.turns.iter().zip(&self.seen).enumerate().skip(from);
         let submitted = turns.find(|(_, (turn, seen))| is_judged_submission(turn, seen));
@@ -329,8 +329,8 @@ mod tests {
         check(&rounds, &[], 2, 64);
         check(&rounds, &[], 4, 61);
         check(&rounds, &[], 5, 61);
-        // The time of a summary counts in its own round. A summary after a submission belongs to the
-        // next round.
+        // The time of a summary counts in its own round. A summary after a submission belongs to
+        // the next round.
         check(&rounds, &[(1, 7.0), (2, 30.0)], 0, 78);
         check(&rounds, &[(1, 7.0), (2, 30.0)], 2, 27);
         check(&rounds, &[(5, 7.0)], 4, 54);

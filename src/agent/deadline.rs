@@ -29,16 +29,16 @@ struct State {
     held: Option<Held>,
 }
 
-/// A pause. An agent with several conversations can wait for several replies at once: the pause ends
-/// with the last of them.
+/// A pause. An agent with several conversations can wait for several replies at once: the pause
+/// ends with the last of them.
 #[derive(Debug)]
 struct Held {
     /// Reading of the clock at its start.
     since: Duration,
     /// Number of calls that are under way.
     calls: u32,
-    /// The readings of the clock between which a call was not being answered. Calls wait before they
-    /// are answered.
+    /// The readings of the clock between which a call was not being answered. Calls wait before
+    /// they are answered.
     waits: Vec<(Duration, Duration)>,
     /// The longest time by which a reply took longer than the wait for it.
     excess: Duration,
@@ -79,9 +79,9 @@ impl Deadline {
         Pause { since: now }
     }
 
-    /// Lets the time pass again, unless other calls are under way. The call counts as `counted`. That
-    /// may be longer than the call: a reply from the journal took its time in an earlier process.
-    /// Times at which two calls are answered count once.
+    /// Lets the time pass again, unless other calls are under way. The call counts as `counted`.
+    /// That may be longer than the call: a reply from the journal took its time in an earlier
+    /// process. Times at which two calls are answered count once.
     #[expect(clippy::needless_pass_by_value, reason = "a pause ends once")]
     pub(super) fn resume(&self, pause: Pause, counted: Duration) {
         let now = self.clock.elapsed();

@@ -1,4 +1,5 @@
-//! The agent loop: message, actions, observation, until the agent submits or a limit ends the episode.
+//! The agent loop: message, actions, observation, until the agent submits or a limit ends the
+//! episode.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,8 @@ pub struct Hooks<'a, N> {
     pub turn_log: &'a mut N,
     /// Answers the agent's questions.
     pub mentor: Option<Mentor<'a>>,
-    /// Summarises a conversation that would not fit the model's context. Without it, the episode ends there.
+    /// Summarises a conversation that would not fit the model's context. Without it, the episode
+    /// ends there.
     pub summariser: Option<Summariser<'a>>,
 }
 
@@ -34,8 +36,9 @@ impl<'a, N> Hooks<'a, N> {
     }
 }
 
-/// Runs an episode. Turns that `conversation` holds but the sandbox has not executed are executed again, without a request to the
-/// policy, and must have the same effects. Their recorded observations are kept, since the policy was shown these.
+/// Runs an episode. Turns that `conversation` holds but the sandbox has not executed are executed
+/// again, without a request to the policy, and must have the same effects. Their recorded
+/// observations are kept, since the policy was shown these.
 pub async fn run_episode<M: Policy, N: TurnLog>(
     protocol: &dyn Protocol,
     policy: &mut M,
@@ -67,8 +70,8 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
     }
 }
 
-/// Runs a turn, from the check of the limits until it is in the log, or the handoff that has to come before it. Returns how the episode
-/// ended, if it did.
+/// Runs a turn, from the check of the limits until it is in the log, or the handoff that has to
+/// come before it. Returns how the episode ended, if it did.
 async fn next_turn<M: Policy, N: TurnLog>(
     session: &mut dyn Session,
     policy: &mut M,
@@ -95,7 +98,8 @@ async fn next_turn<M: Policy, N: TurnLog>(
         }
         replied => replied?,
     };
-    // The model was too slow. Its reply is in the journal: if this ending is lost, it is not requested again.
+    // The model was too slow. Its reply is in the journal: if this ending is lost, it is not
+    // requested again.
     if episode.left().is_zero() {
         return Ok(Some(Ended::by(End::TimedOut)));
     }
@@ -151,8 +155,9 @@ fn limit_reached<N>(
     full.then_some(End::ContextFull)
 }
 
-/// Continues the conversation from a summary. Returns how the episode ends if that is not possible, or would not help: a conversation
-/// that does not fit directly after a handoff would not fit after another one either.
+/// Continues the conversation from a summary. Returns how the episode ends if that is not possible,
+/// or would not help: a conversation that does not fit directly after a handoff would not fit after
+/// another one either.
 async fn hand_off<N: TurnLog>(
     session: &dyn Session,
     conversation: &mut Conversation,

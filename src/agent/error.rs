@@ -24,11 +24,10 @@ pub enum AgentError {
     NotStarted(SandboxError),
     /// An agent with a loop of its own ended before a model answered it: its command line is wrong,
     /// or does not fit the task's image.
-    #[error(
-        "the agent ended ({how}) before the model answered it\n{output}\nhint: --agent-command must start a program of the task's image, which sends chat completions to $OPENAI_BASE_URL"
-    )]
-    NeverAsked { how: String, output: String },
-    /// An agent with a loop of its own changes its history, so its conversations cannot be recorded.
+    #[error("the agent `{agent}` ended ({how}) before the model answered it\n{output}\nhint: {hint}")]
+    NeverAsked { agent: String, how: String, output: String, hint: &'static str },
+    /// An agent with a loop of its own changes its history, so its conversations cannot be
+    /// recorded.
     #[error(transparent)]
     Foreign(#[from] ForeignMessage),
     /// The engine does not have the agent's layer.

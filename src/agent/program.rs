@@ -1,4 +1,5 @@
-//! Agent programs with a loop of their own: how they are started, and what their requests look like.
+//! Agent programs with a loop of their own: how they are started, and what their requests look
+//! like.
 
 use std::collections::BTreeMap;
 

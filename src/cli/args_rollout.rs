@@ -31,7 +31,8 @@ pub(super) struct RolloutArgs {
     /// In place of --scaffold: an installed agent, as NAME or NAME@VERSION (`termsmith agent list`)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["scaffold", "agent_command"])]
     pub(super) agent: Option<AgentName>,
-    /// In place of --scaffold: several agents and scaffolds, and their shares of the attempts, as NAME=SHARE,…
+    /// In place of --scaffold: several agents and scaffolds, and their shares of the attempts, as
+    /// NAME=SHARE,…
     #[arg(long, value_name = "SHARES", conflicts_with_all = ["scaffold", "agent"])]
     pub(super) agents: Option<Shares>,
     #[command(flatten)]

@@ -35,8 +35,8 @@ impl HeadTail {
         self.total
     }
 
-    /// The retained bytes. A line with the exact number of omitted bytes stands in the middle. No UTF-8
-    /// character is cut in two.
+    /// The retained bytes. A line with the exact number of omitted bytes stands in the middle. No
+    /// UTF-8 character is cut in two.
     pub fn into_bytes(self) -> Vec<u8> {
         let Self { mut head, tail, total, .. } = self;
         let tail = Vec::from(tail);

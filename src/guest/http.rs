@@ -171,7 +171,8 @@ mod tests {
         Malformed,
     }
 
-    /// Scans `text` in pieces of `size` bytes, and returns the result with the bytes of the request.
+    /// Scans `text` in pieces of `size` bytes, and returns the result with the bytes of the
+    /// request.
     fn scan(text: &[u8], size: usize) -> (Expect, usize) {
         let mut scanner = Scanner::default();
         let mut last = Expect::Partial { expects_continue: false };

@@ -368,8 +368,8 @@ impl Models {
         }
     }
 
-    /// The note in `started/` of an earlier attempt at this call. The ledger has its charge already.
-    /// If the note cannot be read, the upper bound is charged now.
+    /// The note in `started/` of an earlier attempt at this call. The ledger has its charge
+    /// already. If the note cannot be read, the upper bound is charged now.
     fn carried_over(&self, call: &PreparedCall<'_>) -> CallSeen {
         let Some(left) = self.started().get(&call.key).cloned() else { return CallSeen::default() };
         let left = left.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! Model endpoints: a client for every server that speaks chat completions, OpenAI's Responses API or
-//! Anthropic's Messages API. No reply is paid for twice, and no budget is exceeded.
+//! Model endpoints: a client for every server that speaks chat completions, OpenAI's Responses API
+//! or Anthropic's Messages API. No reply is paid for twice, and no budget is exceeded.
 //!
 //! [`Settings`] (`termsmith.toml`) name the endpoint and the model of each [`ModelRole`].
 //! [`Models::call`] sends a [`ChatRequest`] for a [`CallSite`]. A reply is committed before it is

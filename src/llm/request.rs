@@ -89,8 +89,8 @@ fn chat_body(
 }
 
 /// An upper bound of the call's tokens. A byte-level vocabulary has at most one token for each
-/// byte. Tools and schemas count twice, since templates print them with indentation. The bytes of an
-/// image do not count, since no model reads them as text.
+/// byte. Tools and schemas count twice, since templates print them with indentation. The bytes of
+/// an image do not count, since no model reads them as text.
 pub(super) fn bound(body: &Value, request: &ChatRequest, role: &RoleSettings) -> Usage {
     let length = |value: Option<&Value>| {
         value.map_or(0, |value| canonical_json(value).map_or(0, |text| text.len() as u64))

@@ -1,8 +1,8 @@
 //! A request on the wire.
 //!
-//! `async-openai` knows the URL, headers and encoding of chat completions. Its transport is replaced
-//! by one that sends once. Its own would retry some failures without asking budget and journal, and
-//! it shows neither headers nor the body of a failure.
+//! `async-openai` knows the URL, headers and encoding of chat completions. Its transport is
+//! replaced by one that sends once. Its own would retry some failures without asking budget and
+//! journal, and it shows neither headers nor the body of a failure.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};

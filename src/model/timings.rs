@@ -72,8 +72,8 @@ impl ScreeningCost {
     }
 
     /// For people: the sum, e.g. `84 trials, 61.0 s of processor time`, then the kinds, e.g.
-    /// `1 untouched 0.7 s, 41 mutant 30.0 s`. The time by the clock is not printed, because tasks are
-    /// screened at the same time.
+    /// `1 untouched 0.7 s, 41 mutant 30.0 s`. The time by the clock is not printed, because tasks
+    /// are screened at the same time.
     pub fn lines(&self) -> Vec<String> {
         let TrialCost { trials, processor_seconds, .. } = self.total();
         let sum = format!("{trials} trials, {processor_seconds:.1} s of processor time");

@@ -170,8 +170,8 @@ pub struct TrajectoryRecord {
     pub system: String,
     /// The first user message, verbatim.
     pub prompt: String,
-    /// The messages before the first turn, where they are not `system` and `prompt` alone, e.g. with
-    /// examples. `system` and `prompt` then have the joined texts of these roles.
+    /// The messages before the first turn, where they are not `system` and `prompt` alone, e.g.
+    /// with examples. `system` and `prompt` then have the joined texts of these roles.
     /// [`Self::opening`] has the messages in each case.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub opening: Vec<Message>,

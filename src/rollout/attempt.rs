@@ -35,7 +35,8 @@ pub struct PreparedTask<'a> {
     /// Steps after the first, where the task has several.
     pub further: Vec<FurtherStep<'a>>,
     pub task_digest: Option<TaskDigest>,
-    /// How often instruction or machine were rewritten before. Solvers of two versions are asked different things.
+    /// How often instruction or machine were rewritten before. Solvers of two versions are asked
+    /// different things.
     pub edition: u32,
     pub target: &'a dyn Target,
 }
@@ -92,7 +93,8 @@ pub enum Overflow {
     Summarised,
 }
 
-/// Runs attempt number `attempt`. A committed attempt is returned as it is; one that was interrupted is resumed.
+/// Runs attempt number `attempt`. A committed attempt is returned as it is; one that was
+/// interrupted is resumed.
 pub async fn attempt(
     runner: &TrialRunner<'_>,
     models: &Models,
@@ -234,8 +236,8 @@ struct AttemptContext<'a> {
 }
 
 impl AttemptContext<'_> {
-    /// Runs one round: an episode and its verdict. Retried if the engine fails: recorded turns are then executed again, without new
-    /// requests.
+    /// Runs one round: an episode and its verdict. Retried if the engine fails: recorded turns are
+    /// then executed again, without new requests.
     async fn round(
         &self,
         round: u32,
@@ -326,7 +328,8 @@ impl AttemptContext<'_> {
         with_lost_time(engine, sandbox, |time| episode.deadline.extend(time), run).await
     }
 
-    /// The instruction `task` with the additions of the arm. `plan_call` becomes the call that returned a plan.
+    /// The instruction `task` with the additions of the arm. `plan_call` becomes the call that
+    /// returned a plan.
     async fn instruction(
         &self,
         task: &str,

@@ -25,7 +25,8 @@ pub(super) struct Loaded {
     pub(super) started: Option<u64>,
 }
 
-/// Reads the recorded part of the attempt `rollout` at a task with `steps` steps. A fork begins with the conversation `parent`.
+/// Reads the recorded part of the attempt `rollout` at a task with `steps` steps. A fork begins
+/// with the conversation `parent`.
 pub(super) fn load(
     store: &Store,
     rollout: &Key,
@@ -43,8 +44,8 @@ pub(super) fn load(
     Ok(Loaded { parts, rounds, started })
 }
 
-/// All conversations joined into one, as records have them: the steps after the first, called `names`, begin at handoffs. Steps that
-/// were never reached are omitted.
+/// All conversations joined into one, as records have them: the steps after the first, called
+/// `names`, begin at handoffs. Steps that were never reached are omitted.
 pub(super) fn merged(parts: Vec<StepConversation>, names: &[&str]) -> Conversation {
     let mut parts = parts.into_iter().map(|part| part.conversation);
     let mut whole = parts.next().unwrap_or_default();

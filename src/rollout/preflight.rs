@@ -1,4 +1,5 @@
-//! Whether an installed agent can run in a task's image: asked once, before the first rollout there.
+//! Whether an installed agent can run in a task's image: asked once, before the first rollout
+//! there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -60,8 +60,9 @@ impl From<StoreError> for RolloutError {
     }
 }
 
-/// A committed rollout with its observations, or `None` if the store does not hold both. `checks` are the task's, with their
-/// classes; `metadata` is the task's, `judgements` are the labels by models.
+/// A committed rollout with its observations, or `None` if the store does not hold both. `checks`
+/// are the task's, with their classes; `metadata` is the task's, `judgements` are the labels by
+/// models.
 pub fn read_rollout(
     store: &ReadStore,
     key: &Key,

@@ -78,7 +78,8 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Err(error) })
     }
 
-    /// Keeps a layer, for containers with [`LaunchSpec::layer`]. One that is whole is not filled again.
+    /// Keeps a layer, for containers with [`LaunchSpec::layer`]. One that is whole is not filled
+    /// again.
     fn keep_layer<'a>(&'a self, _layer: &'a Layer) -> BoxFuture<'a, Result<(), EngineError>> {
         let error = EngineError::Unsupported { engine: self.name(), action: "keep the layer of an agent" };
         Box::pin(async { Err(error) })

@@ -1,4 +1,5 @@
-//! Layers: folders of files that the engine keeps, and that containers see read-only, e.g. an agent.
+//! Layers: folders of files that the engine keeps, and that containers see read-only, e.g. an
+//! agent.
 
 use std::fmt;
 

@@ -45,8 +45,8 @@ fn put_by(store: &Store, build: &str, input: u32) -> Key {
 
 #[test]
 fn of_the_results_for_one_input_the_latest_counts() {
-    // Each row: the builds that made a result, those that wrote to the folder in this order, and the
-    // build whose result counts.
+    // Each row: the builds that made a result, those that wrote to the folder in this order, and
+    // the build whose result counts.
     let check = |made: &[&str], wrote: &[&str], expect: &str| {
         let root = tempfile::tempdir().unwrap();
         let store = open(root.path());

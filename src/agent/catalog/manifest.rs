@@ -10,7 +10,8 @@ use crate::agent::installed::FewShot;
 use crate::agent::program::{AgentFile, Dialect, Invocation, PLACEHOLDERS, ThreadHeaders, placeholders};
 use crate::domain::{Problem, Source, at, suggest};
 
-/// The word of a command line that stands for the runtime's own words, e.g. those that start Python.
+/// The word of a command line that stands for the runtime's own words, e.g. those that start
+/// Python.
 const RUNTIME: &str = "{runtime}";
 
 /// A declared agent.

@@ -1,7 +1,7 @@
 //! Agents that termsmith can install: manifests, lock files, and the layers that they become.
 //!
-//! A layer is built on the host from the archives of registries, kept in a volume of the engine, and
-//! mounted read-only in the solver's container. The task's image needs neither Python nor Node.
+//! A layer is built on the host from the archives of registries, kept in a volume of the engine,
+//! and mounted read-only in the solver's container. The task's image needs neither Python nor Node.
 
 mod build;
 mod fetch;

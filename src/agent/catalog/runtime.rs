@@ -1,4 +1,5 @@
-//! `templates/runtimes/NAME.toml`: what agents run on where the task's image has it not, e.g. Python.
+//! `templates/runtimes/NAME.toml`: what agents run on where the task's image has it not, e.g.
+//! Python.
 
 use serde::{Deserialize, Serialize};
 

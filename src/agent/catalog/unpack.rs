@@ -1,4 +1,5 @@
-//! Unpacks archives of registries into a folder: npm's and PyPI's tarballs, Debian's packages, wheels.
+//! Unpacks archives of registries into a folder: npm's and PyPI's tarballs, Debian's packages,
+//! wheels.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};

@@ -1,7 +1,9 @@
-//! Installed agents: programs in the sandbox that run their own loop and reach a model at a port of the sandbox's loopback address.
+//! Installed agents: programs in the sandbox that run their own loop and reach a model at a port of
+//! the sandbox's loopback address.
 //!
-//! The sandbox has no network. Its guest relays each request to the host, where it becomes a model call with journal, budget and
-//! recording. The trajectory is reconstructed from the requests, since the agent's loop is not visible from outside.
+//! The sandbox has no network. Its guest relays each request to the host, where it becomes a model
+//! call with journal, budget and recording. The trajectory is reconstructed from the requests,
+//! since the agent's loop is not visible from outside.
 
 mod delivery;
 mod dialect;
@@ -19,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::conversation::Conversation;
 use super::ended::{Ended, ended_by_loss};
 use super::error::AgentError;
-use super::program::{INSTRUCTION_FILE, Launch, Program, StartContext};
+use super::program::{INSTRUCTION_FILE, Launch, Program, Start, StartContext};
 use super::scaffold::{Driver, EpisodeContext, Machine, Scaffold, ScaffoldEntry, ScaffoldLoadError};
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
@@ -46,18 +48,21 @@ const NAME: &str = "command";
 pub const PORT: u16 = 8421;
 /// Bytes of the agent's output that are kept. The output is a log, not an observation.
 const LOG_BYTES: usize = 64 << 10;
-/// The guest's time limit for the agent. The host ends it at the episode's deadline, which moves while model calls wait; this is longer than any.
+/// The guest's time limit for the agent. The host ends it at the episode's deadline, which moves
+/// while model calls wait; this is longer than any.
 const GUEST_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// An agent that ended during a call which was held up for longer than this is not at fault. Journal and connection take less.
+/// An agent that ended during a call which was held up for longer than this is not at fault.
+/// Journal and connection take less.
 const HELD_UP: Duration = Duration::from_secs(1);
 /// How long an agent may go on after a limit has refused a call. Most clients end at once, others
 /// try again for minutes.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often an agent may give up in one rollout without being at fault. The reply is in the journal
-/// when the rollout is tried again. An agent can also ask for something else each time.
+/// How often an agent may give up in one rollout without being at fault. The reply is in the
+/// journal when the rollout is tried again. An agent can also ask for something else each time.
 const MAY_GIVE_UP: u32 = 2;
 
-/// The scaffold of agents that run their own loop. It has no texts, since the agent writes its own prompts.
+/// The scaffold of agents that run their own loop. It has no texts, since the agent writes its own
+/// prompts.
 #[derive(Clone, Debug)]
 pub(super) struct InstalledAgent {
     program: Program,
@@ -94,9 +99,9 @@ pub struct Installed<'a> {
     pub gave_up: &'a AtomicU32,
 }
 
-/// Runs the agent until it exits. Each of its model calls is a turn of one of its threads. Calls past
-/// a limit are refused, and the agent is ended [`GRACE`] later; the limit is then the end of the
-/// episode. `conversation` becomes the agent's main conversation, with its other threads.
+/// Runs the agent until it exits. Each of its model calls is a turn of one of its threads. Calls
+/// past a limit are refused, and the agent is ended [`GRACE`] later; the limit is then the end of
+/// the episode. `conversation` becomes the agent's main conversation, with its other threads.
 pub async fn run_installed(
     installed: &Installed<'_>,
     instruction: &str,
@@ -148,14 +153,15 @@ pub async fn run_installed(
         };
         let ran = tokio::select! {
             biased;
-            // Before the agent exits, `serve` returns only with an error that the agent's program did
-            // not cause.
+            // Before the agent exits, `serve` returns only with an error that the agent's program
+            // did not cause.
             Err(error) = &mut serving => return Err(error),
             ran = sandbox.shell_until(&command, &limit, stop) => ran,
         };
         agent_ended.cancel();
-        // The agent's client gives up before the retries of the endpoint end, so the result of the last call decides whether the agent
-        // failed. However long the endpoint takes for it: a call ends by a reply or an error.
+        // The agent's client gives up before the retries of the endpoint end, so the result of the
+        // last call decides whether the agent failed. However long the endpoint takes for it: a
+        // call ends by a reply or an error.
         serving.await?;
         ran
     };
@@ -186,7 +192,8 @@ pub async fn run_installed(
             Some(refusal) => format!("{how}; its last request was refused: {refusal}"),
             None => how,
         };
-        return Err(AgentError::NeverAsked { how, output: end_of(&output) });
+        let (agent, hint) = (installed.program.name.clone(), never_asked(&installed.program.start));
+        return Err(AgentError::NeverAsked { agent, how, output: end_of(&output), hint });
     }
     // An agent that exits with an error is judged too, and its output is kept.
     let end = match (outcome, refused) {
@@ -207,6 +214,16 @@ pub(super) async fn open(
     let calls = sandbox.serve_port(PORT).await?;
     sandbox.shell(":", &ExecLimit::default()).await?;
     Ok(calls)
+}
+
+/// The hint for an agent that ended before the model answered it.
+fn never_asked(start: &Start) -> &'static str {
+    match start {
+        Start::Shell(_) => {
+            "--agent-command must start a program of the task's image, which asks the model at $OPENAI_BASE_URL"
+        }
+        Start::Manifest(_) => "`termsmith agent check NAME TASK` starts the agent in the task's image",
+    }
 }
 
 /// The last lines of an output, for a message.

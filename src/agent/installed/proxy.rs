@@ -2,11 +2,11 @@
 //!
 //! Calls are served at the same time, since an agent's sub-agents ask at the same time.
 //!
-//! After an interruption, the agent's process starts again. A request that equals one of the earlier
-//! process gets its committed reply from the journal, at no cost. Where a request differs, e.g. by
-//! the time in an output, it is a new call, and the rollout goes on from there: the record holds
-//! what the last process saw. A call's site depends on its request alone, so replies are found in
-//! whichever order requests come.
+//! After an interruption, the agent's process starts again. A request that equals one of the
+//! earlier process gets its committed reply from the journal, at no cost. Where a request differs,
+//! e.g. by the time in an output, it is a new call, and the rollout goes on from there: the record
+//! holds what the last process saw. A call's site depends on its request alone, so replies are
+//! found in whichever order requests come.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -68,7 +68,8 @@ struct State {
 pub(super) struct Served {
     pub(super) conversation: Conversation,
     pub(super) refused: Option<End>,
-    /// Whether the model has answered the agent at all, if only by the refusal of what it was asked.
+    /// Whether the model has answered the agent at all, if only by the refusal of what it was
+    /// asked.
     pub(super) answered: bool,
     /// Why the last request was refused that the model never saw.
     pub(super) refusal: Option<String>,
@@ -83,8 +84,8 @@ struct Consumption {
     /// Steps, the next one included.
     steps: u32,
     replies: u32,
-    /// Calls that were refused for the agent's own text. An agent that goes on with them must end,
-    /// and the deadline does not pass during a call.
+    /// Requests that the endpoint refused for their text, e.g. malformed ones. They count as steps:
+    /// an agent that sends them for ever would never meet another limit.
     refusals: u32,
     tokens: u64,
     usd: f64,
@@ -135,9 +136,9 @@ impl<'a> Proxy<'a> {
         Self { installed, episode, state: Mutex::new(state), over: CancellationToken::new() }
     }
 
-    /// Answers requests until `agent_ended`, or until a call fails for a reason other than the agent.
-    /// Calls in flight are completed first: if the agent exits because the endpoint fails, the agent
-    /// has not failed.
+    /// Answers requests until `agent_ended`, or until a call fails for a reason other than the
+    /// agent. Calls in flight are completed first: if the agent exits because the endpoint fails,
+    /// the agent has not failed.
     pub(super) async fn serve(
         &self,
         mut calls: mpsc::Receiver<RelayCall>,
@@ -305,8 +306,8 @@ impl<'a> Proxy<'a> {
         Ok(Answer::Reply(Box::new(reply)))
     }
 
-    /// What the client gets if the call failed by the agent's own text. Any other error would recur in
-    /// every further call.
+    /// What the client gets if the call failed by the agent's own text. Any other error would recur
+    /// in every further call.
     fn refused(&self, state: &mut State, error: AgentError) -> Result<Answer, AgentError> {
         match error {
             error @ (AgentError::Refused { .. } | AgentError::Call(CallError::ContextLength { .. })) => {

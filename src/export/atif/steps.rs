@@ -150,8 +150,8 @@ pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
     steps.iter().map(copy).collect()
 }
 
-/// Whether `shown` is a message, and not an observation: a mentor's answer, feedback between rounds,
-/// or what an agent program says beside the results of calls.
+/// Whether `shown` is a message, and not an observation: a mentor's answer, feedback between
+/// rounds, or what an agent program says beside the results of calls.
 fn is_message(turn: &Turn, shown: &Shown, actor: &Actor) -> bool {
     let is_beside_results = !turn.tool_calls.is_empty() && matches!(actor, Actor::Model(_));
     let is_reply = matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked);

@@ -1,6 +1,7 @@
 //! The other threads of a rollout. Each is embedded in the document of the thread that began it, as
 //! Harbor embeds the sub-agents of qwen-code. The observation of the call that began a sub-agent
-//! refers to it. Titles, discarded replies and the like are embedded too, but nothing refers to them.
+//! refers to it. Titles, discarded replies and the like are embedded too, but nothing refers to
+//! them.
 
 use std::ops::Range;
 

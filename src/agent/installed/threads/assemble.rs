@@ -96,7 +96,8 @@ impl Threads {
         numbered(found, main, &places)
     }
 
-    /// The strands of each thread. A strand continues another one if that one does not go on itself.
+    /// The strands of each thread. A strand continues another one if that one does not go on
+    /// itself.
     fn chains(&self) -> Vec<Chain> {
         let mut chains: Vec<Chain> = Vec::new();
         for (number, strand) in self.strands.iter().enumerate() {

@@ -92,8 +92,8 @@ pub(super) fn reply(message: &ChatMessage) -> Unit {
     assistant(message).0
 }
 
-/// For each id of a call in a message that was sent back, the ids of these calls in the message that
-/// the model wrote.
+/// For each id of a call in a message that was sent back, the ids of these calls in the message
+/// that the model wrote.
 pub(super) fn own_ids(sent: &ChatMessage, wrote: &ChatMessage) -> HashMap<String, VecDeque<String>> {
     let mut ids: HashMap<String, VecDeque<String>> = HashMap::new();
     for ((sent, _), (wrote, _)) in sorted_calls(sent).into_iter().zip(sorted_calls(wrote)) {
@@ -159,8 +159,8 @@ pub(super) fn tools_hash(tools: &[Tool]) -> blake3::Hash {
     hashed("tools", texts.iter().flatten().map(String::as_str))
 }
 
-/// Arguments of a call in canonical form. Malformed ones are as an empty object, which endpoints and
-/// agents send back in their place.
+/// Arguments of a call in canonical form. Malformed ones are as an empty object, which endpoints
+/// and agents send back in their place.
 fn canonical_arguments(arguments: &str) -> String {
     let parsed: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
     canonical(&Value::Object(parsed))
@@ -172,8 +172,8 @@ fn canonical(value: &Value) -> String {
     out
 }
 
-/// Writes JSON with sorted keys, without white space. Numbers are those of JavaScript, whose clients
-/// print `1.0` as `1`.
+/// Writes JSON with sorted keys, without white space. Numbers are those of JavaScript, whose
+/// clients print `1.0` as `1`.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Null | Value::Bool(_) | Value::String(_) => out.push_str(&value.to_string()),

@@ -91,8 +91,8 @@ pub(super) struct Place {
 pub(super) struct Threads {
     rules: Rules,
     strands: Vec<Strand>,
-    /// Assistant messages that requests may hold: replies, and examples that were accepted. Each has
-    /// the hashes of reasoning with which it was seen.
+    /// Assistant messages that requests may hold: replies, and examples that were accepted. Each
+    /// has the hashes of reasoning with which it was seen.
     known: HashMap<blake3::Hash, Vec<Option<blake3::Hash>>>,
     /// Number of requests.
     requests: u32,
@@ -114,7 +114,8 @@ struct Strand {
     said: usize,
     /// Replies that a later request continues, each with what followed it.
     settled: Vec<Said>,
-    /// For each id of a call in the last settled reply, as the agent sends it back, the model's own.
+    /// For each id of a call in the last settled reply, as the agent sends it back, the model's
+    /// own.
     ids: HashMap<String, VecDeque<String>>,
     /// Replies to the last request. More than one if it was sent again.
     open: Vec<Said>,

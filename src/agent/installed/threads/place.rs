@@ -13,8 +13,8 @@ use crate::model::{Shown, ToolDefinition};
 
 /// Characters of a message that an error quotes.
 const EXCERPT: usize = 120;
-/// Fewest characters of an argument that shows which call began a thread. Shorter ones may be in any
-/// prompt by chance.
+/// Fewest characters of an argument that shows which call began a thread. Shorter ones may be in
+/// any prompt by chance.
 const TELLING: usize = 16;
 
 /// How a request relates to a strand.
@@ -290,7 +290,8 @@ impl Strand {
         self.revise(asked);
     }
 
-    /// The messages of a request from `after` on. Results get the ids of the calls in our own reply.
+    /// The messages of a request from `after` on. Results get the ids of the calls in our own
+    /// reply.
     fn shown(&self, asked: &Asked<'_>, after: usize) -> Vec<Shown> {
         let mut ids = self.ids.clone();
         let mut shown: Vec<Shown> = asked.request.messages.iter().skip(after).map(shown).collect();

@@ -145,7 +145,8 @@ fn arguments_that_are_printed_anew() {
     assert_eq!(conversation.opening.messages, []);
 }
 
-/// F2: opencode asks for a title first, and its sub-agent works between two turns of the main thread.
+/// F2: opencode asks for a title first, and its sub-agent works between two turns of the main
+/// thread.
 #[test]
 fn titles_and_subagents_are_threads_of_their_own() {
     let check = |keys: Keys, title_at: usize| {
@@ -200,8 +201,8 @@ fn titles_and_subagents_are_threads_of_their_own() {
     }
 }
 
-/// F10: Claude Code sends system messages in the middle, and results in the order in which they came.
-/// Its two sub-agents ask at the same time.
+/// F10: Claude Code sends system messages in the middle, and results in the order in which they
+/// came. Its two sub-agents ask at the same time.
 #[test]
 fn system_messages_keep_their_place() {
     let mut agent = Played::new(Keys::Header, FewShot::Never);
@@ -238,8 +239,8 @@ fn system_messages_keep_their_place() {
     );
 }
 
-/// aider has no tools, begins with examples of its own, and asks for a commit message that quotes the
-/// task.
+/// aider has no tools, begins with examples of its own, and asks for a commit message that quotes
+/// the task.
 #[test]
 fn examples_are_no_replies() {
     let mut agent = Played::new(Keys::None, FewShot::FirstRequest);
