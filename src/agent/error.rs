@@ -40,6 +40,11 @@ pub enum AgentError {
         "the agent `{agent}` cannot run in the task's image ({how})\n{output}\nhint: `termsmith agent check {agent} TASK` says what the image needs"
     )]
     CannotRun { agent: String, how: String, output: String },
+    /// It printed no version in time. That is no proof: on a busy host, Python takes a minute.
+    #[error(
+        "the agent `{agent}` did not print its version within {seconds} s\n{output}\nhint: the host is busy, or the agent hangs; the same command tries again"
+    )]
+    TooSlow { agent: String, seconds: u64, output: String },
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(transparent)]

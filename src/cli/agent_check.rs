@@ -136,6 +136,7 @@ async fn fits(
     let (fits, detail) = match version(runner, target, &manifest.program(lock)).await {
         Ok(printed) => (Fits::Yes, printed),
         Err(RolloutError::Agent(error @ AgentError::CannotRun { .. })) => (Fits::No, error.to_string()),
+        Err(RolloutError::Agent(error @ AgentError::TooSlow { .. })) => (Fits::Unsure, error.to_string()),
         Err(error) => return Err(crate::pipeline::Fault::from(error).into()),
     };
     Ok([libc, memory, Row { what: "start", fits, detail }])

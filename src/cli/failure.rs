@@ -129,9 +129,10 @@ impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::Engine(_) => Status::NoEngine,
-            AgentError::Sandbox(_) | AgentError::GaveUp { .. } | AgentError::NotStarted(_) => {
-                Status::TryAgain
-            }
+            AgentError::Sandbox(_)
+            | AgentError::GaveUp { .. }
+            | AgentError::NotStarted(_)
+            | AgentError::TooSlow { .. } => Status::TryAgain,
             AgentError::Prompts(_)
             | AgentError::Script(_)
             | AgentError::Start(_)

@@ -359,7 +359,9 @@ impl Blamed for RolloutError {
             Self::Trial(error) => error.blame(),
             Self::Agent(AgentError::Engine(error)) => Some(error.blame()),
             Self::Agent(AgentError::Sandbox(error)) => error.blame(),
-            Self::Agent(AgentError::GaveUp { .. } | AgentError::NotStarted(_)) => Some(Blame::Infra),
+            Self::Agent(
+                AgentError::GaveUp { .. } | AgentError::NotStarted(_) | AgentError::TooSlow { .. },
+            ) => Some(Blame::Infra),
             Self::Agent(
                 AgentError::Call(_)
                 | AgentError::NeverAsked { .. }
