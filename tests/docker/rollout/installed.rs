@@ -1,5 +1,6 @@
 //! Programs in the sandbox that run their own loop: what is recorded of them, and how they end.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -8,6 +9,9 @@ use super::endings::whole;
 use crate::support::bench::{Bench, files};
 use crate::support::corpus::{prepared, task_dir};
 use crate::support::endpoint::{Answer, Server};
+
+/// Two requests that are sent at once both arrive within this time, even on a busy host.
+const BOTH_ASK: Duration = Duration::from_secs(60);
 
 /// A small agent: it asks for a message, runs the command in it, and exits.
 const AGENT: &str = r#"python3 - <<'PY'
@@ -213,11 +217,18 @@ fn texts(body: &Value) -> (String, usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agents_conversations_are_recorded_apart() {
-    let server = Server::start(|body, _| match texts(body) {
+    let searching = AtomicUsize::new(0);
+    let server = Server::start(move |body, _| match texts(body) {
         (system, _) if system == "You write titles." => whole("A title."),
         (system, 0) if system == "You search." => {
-            // Long enough for the other one to ask too.
-            std::thread::sleep(Duration::from_millis(500));
+            // No reply before the other one asks too.
+            searching.fetch_add(1, Ordering::SeqCst);
+            let asked = Instant::now();
+            tokio::task::block_in_place(|| {
+                while searching.load(Ordering::SeqCst) < 2 && asked.elapsed() < BOTH_ASK {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
             calling("I look.", &[("run", json!({ "command": "ls" }))])
         }
         (system, _) if system == "You search." => whole("I have looked."),
