@@ -28,7 +28,8 @@ KILLS ?= 30
 SEPARATE ?= 13
 # Tasks that are attacked in the real Harbor.
 ATTACKED ?= 2
-# Agents that `make conformance-agents` runs, each on three demo tasks, and in which modes (tests/agents/run.py).
+# Agents that `make conformance-agents` runs, each on three demo tasks, and its modes
+# (tests/agents/run.py).
 AGENTS ?= claude-code,codex,opencode,mini-swe-agent,openhands,aider,qwen-code
 MODES ?= plain,sub,killed
 # A Python that can import `harbor`, for its validator of ATIF documents.

@@ -40,7 +40,8 @@ struct Held {
     /// The readings of the clock between which a call was not being answered. Calls wait before
     /// they are answered.
     waits: Vec<(Duration, Duration)>,
-    /// The longest time by which a reply took longer than the wait for it.
+    /// How much longer a reply counts than the agent waited for it, at most so far. E.g. a reply from
+    /// the journal is there at once, and counts the time that it took at first.
     excess: Duration,
 }
 

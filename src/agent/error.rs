@@ -40,7 +40,8 @@ pub enum AgentError {
         "the agent `{agent}` cannot run in the task's image ({how})\n{output}\nhint: `termsmith agent check {agent} TASK` says what the image needs"
     )]
     CannotRun { agent: String, how: String, output: String },
-    /// It printed no version in time. That is no proof: on a busy host, Python takes a minute.
+    /// The agent printed no version in time. It may be fit all the same: on a busy host, Python
+    /// takes a minute to start.
     #[error(
         "the agent `{agent}` did not print its version within {seconds} s\n{output}\nhint: the host is busy, or the agent hangs; the same command tries again"
     )]

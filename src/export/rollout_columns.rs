@@ -92,7 +92,7 @@ pub(super) fn rows<R>(
     let mut rows = Vec::with_capacity(n_segments);
     let mut first = 0;
     for (segments, view) in threads {
-        let thread = if view.kind == ThreadKind::Main { MAIN } else { SUB_AGENT };
+        let thread = view.kind.as_str();
         for segment in segments {
             let (number, turns) = (first + segment.number, segment.turns.clone());
             let part = Part { thread, segment: number, n_segments, turns };
@@ -102,10 +102,6 @@ pub(super) fn rows<R>(
     }
     Ok(rows)
 }
-
-/// Values of the column `thread`.
-const MAIN: &str = "main";
-const SUB_AGENT: &str = "sub_agent";
 
 impl RolloutColumns {
     pub(super) fn of(rollout: &Rollout, part: Part) -> Self {
@@ -209,7 +205,7 @@ impl RolloutColumns {
             ),
             text(
                 "thread",
-                "`main` for the conversation that began with the task, `sub_agent` for one that the agent began itself",
+                "`main` for the conversation that began with the task, `subagent` for one that the agent began itself",
             ),
             text("teacher", "who wrote the messages: a model's name, or `scripted` for a recipe's script"),
             text("arm", "assistance that the agent got in addition to the task, e.g. `plan`. `base` is none"),

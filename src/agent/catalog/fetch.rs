@@ -33,6 +33,7 @@ pub struct Registries {
     pub debian: String,
 }
 
+/// The public addresses, which npm, pip and Debian have as their own defaults. Options name mirrors.
 impl Default for Registries {
     fn default() -> Self {
         Self {

@@ -37,7 +37,7 @@ pub struct Declared {
     pub dialect: Dialect,
     /// The C library that the task's image must have.
     pub libc: Libc,
-    /// Memory limit of a task in which it is known to work.
+    /// A memory limit, in MiB, with which the agent was seen to work.
     pub memory_mb: u32,
     #[serde(default)]
     pub few_shot: FewShot,

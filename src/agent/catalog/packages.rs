@@ -41,7 +41,7 @@ pub struct PackageDecl {
     /// Patterns of files that are left out.
     #[serde(default)]
     pub drop: Vec<String>,
-    /// Patterns of programs whose execute bit the archive lacks.
+    /// Patterns of files that become executable, e.g. because the archive has them without the bit.
     #[serde(default)]
     pub executable: Vec<String>,
     /// Of Debian: the path below the mirror.

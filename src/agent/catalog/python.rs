@@ -85,8 +85,8 @@ pub(super) async fn resolve(
     parts(report, declared)
 }
 
-/// Compiles all modules of `site`. Bytecode holds no times, and is not compared with its source
-/// when a module is loaded.
+/// Compiles all modules of `site`. Python loads this bytecode without a look at the source
+/// (`unchecked-hash`), so equal sources give equal files.
 pub(super) async fn compile(python: LayerPython<'_>, site: &str) -> Result<(), PythonError> {
     let mut command = python.command();
     let folder = python.root.join(site);

@@ -1,7 +1,7 @@
 //! A folder as a layer: its content address, and its archive.
 //!
-//! Both depend only on names, contents, links and execute bits. They do not depend on the host, on
-//! times, or on the order in which the folder was filled.
+//! Both depend only on names, contents, links and execute bits. E.g. two hosts that unpack the same
+//! archives get the same address.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write as _};

@@ -25,7 +25,8 @@ pub(super) struct Request {
 /// A request that cannot be read.
 #[derive(Debug)]
 pub(super) struct Unreadable {
-    /// The head, if it can be read: it tells in whose form the refusal is written.
+    /// The head, as far as it can be read. Its path decides the form of the refusal, e.g. that of
+    /// Anthropic's API.
     pub(super) head: Box<Request>,
     pub(super) refusal: Refusal,
 }
@@ -198,8 +199,8 @@ pub(super) fn no_content() -> Vec<u8> {
     response(200, JSON, "", "")
 }
 
-/// The head of a stream of events. Its body is sent in chunks, so that a client can tell a complete
-/// stream from one that broke off.
+/// The head of a stream of events. The body is sent in chunks: a client notices a broken stream,
+/// since the last chunk is missing.
 pub(super) const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
     cache-control: no-cache\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
 /// The end of a stream.

@@ -5,8 +5,8 @@
 //! After an interruption, the agent's process starts again. A request that equals one of the
 //! earlier process gets its committed reply from the journal, at no cost. Where a request differs,
 //! e.g. by the time in an output, it is a new call, and the rollout goes on from there: the record
-//! holds what the last process saw. A call's site depends on its request alone, so replies are
-//! found in whichever order requests come.
+//! holds what the last process saw. A call's site depends on its request alone. So a
+//! committed reply is found even if the agent asks in another order.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

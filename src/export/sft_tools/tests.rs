@@ -208,9 +208,9 @@ fn sub_agents_have_rows_of_their_own() {
         found,
         [
             row("main", 0, 2, "suattsa", Some(1)),
-            row("sub_agent", 1, 2, "suata", Some(1)),
-            row("sub_agent", 2, 2, "suata", Some(1)),
-            row("sub_agent", 3, 1, "sua", None),
+            row("subagent", 1, 2, "suata", Some(1)),
+            row("subagent", 2, 2, "suata", Some(1)),
+            row("subagent", 3, 1, "sua", None),
         ]
     );
     assert!(rows[1].messages[2].contains(r#"{"timeout": 5, "command": "ls | wc -l"}"#));

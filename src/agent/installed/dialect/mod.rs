@@ -118,7 +118,7 @@ pub(super) enum RefusalKind {
 }
 
 impl RefusalKind {
-    /// The status by which most clients do not try again, but for [`RefusalKind::Busy`].
+    /// The HTTP status. Most clients try again after [`RefusalKind::Busy`] only.
     fn status(self) -> u16 {
         match self {
             Self::Malformed | Self::ContextLength => 400,

@@ -121,7 +121,8 @@ impl Tools {
         self.definitions.clone()
     }
 
-    /// The name by which the model knows a tool of the client.
+    /// The model's name for a tool of the client. E.g. it is `ns__run` for the `run` of the namespace
+    /// `ns`, if another namespace has a `run` too.
     pub(super) fn flat(&self, namespace: Option<&str>, name: &str) -> String {
         let found = self
             .tools

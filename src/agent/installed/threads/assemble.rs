@@ -31,7 +31,7 @@ struct Found {
 
 impl Threads {
     /// The conversation of the main thread, with the others in it. The main thread is the first one
-    /// with tools. If no request has tools, it is the first one whose prompt has the instruction.
+    /// with tools. If no request has tools, it is the first one with the instruction in its prompt.
     pub(in crate::agent::installed) fn finish(mut self) -> Conversation {
         self.strands.iter_mut().for_each(Strand::close);
         let chains = self.chains();
